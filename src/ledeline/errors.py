@@ -1,0 +1,22 @@
+"""The errors a user can cause.
+
+Each message is one sentence that names the file, line, key or value and says what to do next. The
+command prints that sentence alone and exits with status 2; anything outside this family is a bug of
+ours and keeps its traceback.
+"""
+
+
+class LedelineError(Exception):
+    """Something the user gave cannot be used."""
+
+
+class ConfigError(LedelineError):
+    """A configuration file or an override of it is wrong."""
+
+
+class CorpusError(LedelineError):
+    """Text from outside cannot be read."""
+
+
+class DatasetError(LedelineError):
+    """An encoded dataset is missing, damaged, of another version, or would be overwritten."""
