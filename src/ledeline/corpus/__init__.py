@@ -1,7 +1,7 @@
 """Pairs from the outside world: tables, parallel text, Annotated Gigaword, the synthetic newsroom.
 
-A reader is a generator of rows in the order of the file. A row is a pair, a bad row with the reason,
-or a document that holds no pair; readers do not decide what happens to a bad row.
+A reader is a generator of rows in the order of the file. A row is a pair, a bad row with the
+reason, or a document that holds no pair; readers do not decide what happens to a bad row.
 """
 
 import datetime

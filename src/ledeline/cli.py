@@ -1,0 +1,97 @@
+"""The command `ledeline`: verbs that parse, call one function, and print."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from ledeline import __version__
+from ledeline.errors import LedelineError
+
+app = typer.Typer(
+    help="From the lede, a headline: prepare corpora of ledes and headlines for training.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_WITH_OVERRIDES = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@app.callback(invoke_without_command=True)
+def _ledeline(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"ledeline {__version__}")
+        raise typer.Exit
+
+
+@app.command(context_settings=_WITH_OVERRIDES)
+def prepare(
+    context: typer.Context,
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See docs/config.md.")],
+) -> None:
+    """Turn a corpus into a dataset: read, tokenise, filter, split, learn sub-words, encode.
+
+    Any key of the configuration can be given as --section.key=value.
+    """
+    from rich.console import Console
+
+    from ledeline.config import PrepareConfig
+    from ledeline.prepare import prepare as prepare_dataset
+    from ledeline.section import load
+    from ledeline.terminal import Bars, prepared_summary
+
+    settings = load(PrepareConfig, config, context.args)
+    with Bars(Console(stderr=True)) as bars:
+        prepared = prepare_dataset(settings, bars)
+    Console().print(prepared_summary(prepared))
+
+
+@app.command()
+def synth(
+    pairs: Annotated[int, typer.Option(min=1, help="How many pairs to write.")],
+    output: Annotated[Path, typer.Option(help="A .jsonl, .csv, .tsv or .parquet file.")],
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same pairs.")] = 1,
+) -> None:
+    """Write pairs of the synthetic newsroom, with the gold alignment of their words."""
+    from rich.console import Console
+
+    from ledeline.corpus.newsroom import Story, generate
+    from ledeline.corpus.tables import write_table
+    from ledeline.progress import counted
+    from ledeline.terminal import Bars
+
+    with Bars(Console(stderr=True)) as bars:
+        stories = counted(generate(pairs, seed), "write", pairs, bars)
+        write_table(output, (story._asdict() for story in stories), Story._fields)
+
+
+def main() -> None:
+    """Run the command; what a user can cause is one sentence and exit status 2."""
+    try:
+        code = app(standalone_mode=False)
+    except click.exceptions.Exit as exit_:
+        code = exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except LedelineError as error:
+        print(f"ledeline: {error}", file=sys.stderr)
+        code = 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
+        code = 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"ledeline: {place}{error.strerror or error}", file=sys.stderr)
+        code = 2
+    except (KeyboardInterrupt, click.Abort):
+        print("ledeline: stopped", file=sys.stderr)
+        code = 130
+    sys.exit(code)

@@ -1,0 +1,98 @@
+"""Pairs kept on disk as numbers of words while a corpus is prepared.
+
+Each different word has a number; a side of a pair is a run of numbers. So the corpus is tokenised
+once, and what follows (counting, splitting, encoding) is arithmetic on arrays.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+
+CHUNK = 2**15  # pairs handled at a time
+_BUFFER = 2**20  # numbers held back before they are written
+
+
+class WordNumbers(dict[str, int]):
+    """Gives each word the next number when it is first asked for."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+class Runs(NamedTuple):
+    """Runs of values, end to end: run r is ``values[starts[r]:starts[r + 1]]``."""
+
+    values: npt.NDArray[Any]
+    starts: Numbers
+
+    def take(self, rows: Numbers) -> tuple[npt.NDArray[Any], Numbers]:
+        """The values of these runs, end to end, and the length of each."""
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        shifts = self.starts[rows] - (np.cumsum(lengths) - lengths)
+        return self.values[np.repeat(shifts, lengths) + np.arange(lengths.sum())], lengths
+
+
+class StoredPairs(NamedTuple):
+    """Both sides of some pairs, and a hash of each pair."""
+
+    ledes: Runs
+    headlines: Runs
+    hashes: Numbers
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+
+class PairStore:
+    """Takes pairs one by one; `close` gives them back as memory-mapped arrays."""
+
+    def __init__(self, folder: Path, name: str, numbers: WordNumbers) -> None:
+        self._number = numbers.__getitem__
+        self._columns = [_Column(folder / f"{name}.{side}.words") for side in ("lede", "headline")]
+        self._hashes = array("q")
+
+    def append(self, lede: Sequence[str], headline: Sequence[str]) -> None:
+        """Add a pair."""
+        sides = [tuple(map(self._number, words)) for words in (lede, headline)]
+        for column, side in zip(self._columns, sides, strict=True):
+            column.append(side)
+        self._hashes.append(hash((sides[0], sides[1])))
+
+    def close(self) -> StoredPairs:
+        """All pairs, in the order they came."""
+        ledes, headlines = (column.close() for column in self._columns)
+        return StoredPairs(ledes, headlines, np.array(self._hashes, np.int64))
+
+
+class _Column:
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, path.open("wb")
+        self._buffer, self._lengths = array("i"), array("i")
+
+    def append(self, numbers: tuple[int, ...]) -> None:
+        self._buffer.extend(numbers)
+        self._lengths.append(len(numbers))
+        if len(self._buffer) > _BUFFER:
+            self._buffer.tofile(self._file)
+            self._buffer = array("i")
+
+    def close(self) -> Runs:
+        self._buffer.tofile(self._file)
+        self._file.close()
+        starts = np.concatenate(([0], np.cumsum(self._lengths, dtype=np.int64)))
+        size = self._path.stat().st_size
+        values = np.memmap(self._path, np.int32, "r") if size else np.empty(0, np.int32)
+        return Runs(values, starts)
+
+
+def chunks(rows: Numbers) -> Iterator[Numbers]:
+    """Rows in portions that fit into memory."""
+    for start in range(0, len(rows), CHUNK):
+        yield rows[start : start + CHUNK]

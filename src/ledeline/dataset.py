@@ -1,0 +1,378 @@
+"""Encoded pairs on disk, and batches of them.
+
+A dataset is a folder (`docs/dataset.md` has the format). Its arrays are memory-mapped, so opening
+costs milliseconds whatever the size; each block of a file is checked against its checksum when it
+is first touched, so nothing truncated or edited is ever used.
+
+Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ledeline.errors import DatasetError
+from ledeline.shuffle import random_keys, shuffled
+from ledeline.subword import EOS, PAD, Subwords
+from ledeline.text import PROFILES, Profile
+
+FORMAT: Final = "ledeline-dataset"
+VERSION: Final = 1
+BLOCK: Final = 2**20  # bytes that share a checksum
+MANIFEST: Final = "dataset.json"
+
+Ids = npt.NDArray[np.int64]
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+class Dataset:
+    """An open dataset: its splits, its sub-words and its text profile."""
+
+    def __init__(self, folder: Path) -> None:
+        manifest = _read_manifest(folder)
+        for name in ("codes.txt", "subwords.json"):
+            _CheckedFile(folder / name, manifest["files"].get(name)).check_all()
+        self.folder = folder
+        self.checksum: str = manifest["checksum"]
+        self.profile: Profile = PROFILES[manifest["profile"]]
+        self.subwords = Subwords.load(folder)
+        self.splits = {
+            name: Split(folder, name, about, manifest["files"])
+            for name, about in manifest["splits"].items()
+        }
+
+    def __getitem__(self, split: str) -> "Split":
+        if split not in self.splits:
+            there = ", ".join(self.splits) or "none"
+            raise DatasetError(f"{self.folder} has no split {split}; there are: {there}")
+        return self.splits[split]
+
+    def verify(self) -> None:
+        """Read everything once and refuse the dataset if a single bit differs."""
+        for split in self.splits.values():
+            for column in (split.sources, split.headlines):
+                column.ids.check_all()
+                column.starts.check_all()
+
+
+class Split:
+    """The pairs of one split, in the order they were written."""
+
+    def __init__(self, folder: Path, name: str, about: Any, files: Any) -> None:
+        self.name = name
+        self.num_pairs: int = about["pairs"]
+        self.sources = Column(folder, f"{name}.source", about["dtype"], files)
+        self.headlines = Column(folder, f"{name}.headline", about["dtype"], files)
+
+    def __len__(self) -> int:
+        return self.num_pairs
+
+    def __getitem__(self, pair: int) -> tuple[list[int], list[int]]:
+        return self.sources[pair], self.headlines[pair]
+
+
+class Column:
+    """One side of a split: sequences of ids, end to end, and where each starts."""
+
+    def __init__(self, folder: Path, stem: str, dtype: str, files: Any) -> None:
+        ids, starts = f"{stem}.ids.bin", f"{stem}.starts.bin"
+        self.ids = _CheckedFile(folder / ids, files.get(ids), dtype)
+        self.starts = _CheckedFile(folder / starts, files.get(starts), "<i8")
+
+    def __getitem__(self, index: int) -> list[int]:
+        start, stop = self.starts[index : index + 2]
+        found: list[int] = self.ids[start:stop].tolist()
+        return found
+
+    def lengths(self) -> Ids:
+        """The length of every sequence."""
+        lengths: Ids = np.diff(self.starts[:])
+        return lengths
+
+    def padded(self, rows: Ids) -> tuple[Ids, Ids]:
+        """The sequences at `rows` as a rectangle with <pad> behind each, and their lengths."""
+        starts, stops = self.starts.at(rows), self.starts.at(rows + 1)
+        lengths = stops - starts
+        width = int(lengths.max(initial=0))
+        places = starts[:, None] + np.arange(width)  # (B, 1) + (J,) -> (B, J)
+        inside = np.arange(width) < lengths[:, None]
+        ids = np.full(places.shape, PAD, np.int64)
+        ids[inside] = self.ids.at(places[inside])
+        return ids, lengths
+
+
+class _CheckedFile:
+    """A memory-mapped array that checks each block of its file when it is first read."""
+
+    def __init__(self, path: Path, about: Any, dtype: str = "|u1") -> None:
+        if about is None:
+            raise DatasetError(f"{path.parent / MANIFEST} says nothing of {path.name}; {_ANEW}")
+        self._path, self._checksums = path, about["crc32"]
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise DatasetError(f"{path}: {error.strerror}; {_ANEW}") from None
+        if size != about["bytes"]:
+            raise DatasetError(f"{path} has {size} bytes instead of {about['bytes']}; {_ANEW}")
+        self._array: npt.NDArray[Any] = np.memmap(path, dtype, "r") if size else np.empty(0, dtype)
+        self._checked = np.zeros(len(self._checksums), bool)
+
+    def __getitem__(self, places: slice) -> Any:
+        start, stop, _ = places.indices(len(self._array))
+        size = self._array.itemsize
+        self._check(np.arange(start * size // BLOCK, -(-stop * size // BLOCK)))
+        return self._array[start:stop]
+
+    def at(self, places: Ids) -> Ids:
+        """The values at these places, each checked."""
+        if not self._checked.all():
+            self._check(np.unique(places * self._array.itemsize // BLOCK))
+        found: Ids = self._array[places].astype(np.int64)
+        return found
+
+    def check_all(self) -> None:
+        """Check every block."""
+        self._check(np.arange(len(self._checked)))
+
+    def _check(self, blocks: Ids) -> None:
+        for block in blocks[~self._checked[blocks]].tolist():
+            piece = self._array.view(np.uint8)[block * BLOCK : (block + 1) * BLOCK]
+            if zlib.crc32(piece.data) != self._checksums[block]:
+                raise DatasetError(f"{self._path} was changed after it was written; {_ANEW}")
+            self._checked[block] = True
+
+
+_ANEW = "prepare the dataset anew"
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DatasetError(f"{folder} is not a dataset: {MANIFEST}: {error.strerror}") from None
+    except ValueError:
+        raise DatasetError(f"{path} is damaged; {_ANEW}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DatasetError(f"{path} does not describe a dataset of ledeline")
+    if manifest.get("version") != VERSION:
+        raise DatasetError(
+            f"{folder} has format version {manifest.get('version')}, and this ledeline reads "
+            f"version {VERSION}; {_ANEW}"
+        )
+    if manifest.get("checksum") != _manifest_checksum(manifest):
+        raise DatasetError(f"{path} was changed after it was written; {_ANEW}")
+    return manifest
+
+
+def _manifest_checksum(manifest: dict[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+class Chunk(NamedTuple):
+    """Some encoded pairs: ids end to end, and how many belong to each pair."""
+
+    source_ids: npt.NDArray[Any]
+    source_lengths: Ids
+    headline_ids: npt.NDArray[Any]
+    headline_lengths: Ids
+
+
+class DatasetWriter:
+    """Writes the files of a dataset into a folder; `finish` makes it one."""
+
+    def __init__(self, folder: Path, profile: Profile, subwords: Subwords) -> None:
+        self._folder, self._profile, self._subwords = folder, profile, subwords
+        self._splits: dict[str, Any] = {}
+        self._files = ["codes.txt", "subwords.json"]
+
+    def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """Write a split from chunks of pairs, in order."""
+        dtype = "<u2" if len(self._subwords) <= 2**16 else "<u4"
+        with (
+            _ColumnWriter(self._folder, f"{name}.source", dtype) as sources,
+            _ColumnWriter(self._folder, f"{name}.headline", dtype) as headlines,
+        ):
+            for chunk in chunks:
+                sources.append(chunk.source_ids, chunk.source_lengths)
+                headlines.append(chunk.headline_ids, chunk.headline_lengths)
+        self._files += [*sources.names, *headlines.names]
+        self._splits[name] = {
+            "pairs": sources.num_sequences,
+            "source_subwords": sources.num_ids,
+            "headline_subwords": headlines.num_ids,
+            "dtype": dtype,
+        }
+
+    def finish(self) -> None:
+        """Write the sub-words and, last, the manifest that makes the folder a dataset."""
+        self._subwords.save(self._folder)
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "profile": self._profile.name,
+            "vocabulary": len(self._subwords),
+            "splits": self._splits,
+            "files": {name: _checksums(self._folder / name) for name in self._files},
+        }
+        manifest["checksum"] = _manifest_checksum(manifest)
+        (self._folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+class _ColumnWriter:
+    def __init__(self, folder: Path, stem: str, dtype: str) -> None:
+        self.names = (f"{stem}.ids.bin", f"{stem}.starts.bin")
+        self._ids, self._starts = ((folder / name).open("wb") for name in self.names)
+        self._starts.write(np.zeros(1, "<i8").tobytes())
+        self._dtype = dtype
+        self.num_ids = self.num_sequences = 0
+
+    def append(self, ids: npt.NDArray[Any], lengths: Ids) -> None:
+        self._ids.write(ids.astype(self._dtype).tobytes())
+        self._starts.write((self.num_ids + np.cumsum(lengths)).astype("<i8").tobytes())
+        self.num_ids += len(ids)
+        self.num_sequences += len(lengths)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ids.close()
+        self._starts.close()
+
+
+def _checksums(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        blocks = [zlib.crc32(block) for block in iter(lambda: file.read(BLOCK), b"")]
+    return {"bytes": path.stat().st_size, "crc32": blocks}
+
+
+# --- batches ----------------------------------------------------------------------------------
+
+
+class Position(NamedTuple):
+    """A place in the endless sequence of batches: so many batches of this epoch are done."""
+
+    epoch: int
+    batch: int
+
+
+START: Final = Position(0, 0)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs of one step, as rectangles of ids."""
+
+    sources: Ids  # (B, I), <pad> behind shorter ones
+    source_lengths: Ids  # (B,)
+    headlines: Ids  # (B, J), without <eos>, <pad> behind shorter ones
+    headline_lengths: Ids  # (B,)
+    num_pairs: int  # of the whole batch, over all ranks; B is this rank's share
+
+    @property
+    def source_mask(self) -> npt.NDArray[np.bool_]:
+        """True where `sources` has a sub-word and no padding. (B, I)."""
+        return np.arange(self.sources.shape[1]) < self.source_lengths[:, None]
+
+    def targets(self, length: int) -> Ids:
+        """What the decoder learns to write: headline, <eos>, then <pad> up to `length`.
+
+        With `length` = I of an equal-length batch this is the Y' of the paper. (B, length).
+        """
+        if length < int(self.headline_lengths.max(initial=0)) + 1:
+            raise ValueError(f"targets of length {length} have no room for headline and <eos>")
+        width = min(length, self.headlines.shape[1])
+        targets = np.full((len(self.headlines), length), PAD, np.int64)
+        targets[:, :width] = self.headlines[:, :width]
+        targets[np.arange(len(targets)), self.headline_lengths] = EOS
+        return targets
+
+
+class Batches:
+    """The batches of a split, epoch after epoch, in an order that seed and epoch fix.
+
+    With `equal_lengths` all sources of a batch have one length, so that no source is padded and
+    <pad> up to the source length is exactly the SPM's; otherwise a batch mixes lengths. In both a
+    pair comes once an epoch. The order is the same for any number of ranks: each rank takes every
+    `world_size`-th pair of the same batch (none, where a batch has fewer pairs than ranks).
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        *,
+        size: int,
+        seed: int,
+        equal_lengths: bool = True,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        if size < 1 or not 0 <= rank < world_size:
+            raise ValueError(f"impossible batches: size {size}, rank {rank} of {world_size}")
+        self._split, self._size, self._seed = split, size, seed
+        self._rank, self._world_size = rank, world_size
+        lengths = split.sources.lengths() if equal_lengths else np.zeros(len(split), np.int64)
+        self._lengths = lengths
+        counts = np.bincount(lengths) if len(split) else np.zeros(0, np.int64)
+        self._bounds = _cut(counts, size)
+
+    def __len__(self) -> int:
+        """Batches in an epoch."""
+        return len(self._bounds)
+
+    def after(self, position: Position = START) -> Iterator[tuple[Batch, Position]]:
+        """Every batch from a position on, each with the position behind it; never ends.
+
+        A position saved with a batch goes on with the next one, whatever the rank or machine.
+        """
+        epoch, done = position
+        while len(self):
+            order, bounds = self._plan(epoch)
+            for batch, (start, stop) in enumerate(bounds[done:].tolist(), start=done + 1):
+                behind = Position(epoch, batch) if batch < len(self) else Position(epoch + 1, 0)
+                yield self._gather(order[start:stop]), behind
+            epoch, done = epoch + 1, 0
+
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        """The batches of one epoch."""
+        for batch, behind in self.after(Position(epoch, 0)):
+            yield batch
+            if behind.epoch != epoch:
+                return
+
+    def _plan(self, epoch: int) -> tuple[Ids, Ids]:
+        """The order of the pairs and, shuffled, where each batch lies in it."""
+        keys = random_keys(self._seed, 2 * epoch, len(self._lengths))
+        order = np.lexsort((keys, self._lengths))
+        return order, self._bounds[shuffled(self._seed, 2 * epoch + 1, len(self))]
+
+    def _gather(self, rows: Ids) -> Batch:
+        mine = rows[self._rank :: self._world_size]
+        sources, source_lengths = self._split.sources.padded(mine)
+        headlines, headline_lengths = self._split.headlines.padded(mine)
+        return Batch(sources, source_lengths, headlines, headline_lengths, len(rows))
+
+
+def _cut(counts: Ids, size: int) -> Ids:
+    """Cut runs of `counts` items into batches of at most `size`: (start, stop) of each."""
+    ends = np.cumsum(counts)
+    bounds = [
+        (start, min(start + size, end))
+        for begin, end in zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        for start in range(begin, end, size)
+    ]
+    return np.array(bounds, np.int64).reshape(-1, 2)

@@ -1,0 +1,326 @@
+"""From the outside world's text to a dataset: read, tokenise, filter, split, learn, encode, write.
+
+The corpus is read once, as a stream, into numbers of words on disk; what a corpus of any size needs
+in memory is its different words.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ledeline import __version__
+from ledeline.config import FilterConfig, PrepareConfig
+from ledeline.corpus import BadRow, NoPair, Pair, Row
+from ledeline.corpus.files import Source, find_sources, read_source
+from ledeline.corpus.filters import NUM_EXAMPLES, Example, Filter, Report
+from ledeline.corpus.splits import SPLITS, TEST, TRAIN, VALID, Part, draw, repeated, split_by_date
+from ledeline.corpus.store import (
+    CHUNK,
+    Numbers,
+    PairStore,
+    Runs,
+    StoredPairs,
+    WordNumbers,
+    chunks,
+)
+from ledeline.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.errors import ConfigError, CorpusError
+from ledeline.progress import Progress, counted, silent
+from ledeline.section import to_toml
+from ledeline.staging import whole_folder
+from ledeline.subword import SPECIALS, UNK, Subwords
+from ledeline.text import PROFILES, Profile
+
+REPORT, REJECTS, CONFIG = "report.json", "rejects.jsonl", "config.toml"
+UNKNOWN = SPECIALS[UNK]
+
+
+class Prepared(NamedTuple):
+    """What came of `prepare`."""
+
+    folder: Path
+    report: Report
+    num_rejects: int
+    num_types: int
+
+
+def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
+    """Make the dataset that a configuration describes; it appears whole or not at all."""
+    profile = PROFILES[config.text.profile]
+    reused = _reused_subwords(config)
+    report = Report()
+    with whole_folder(config.dataset.output, overwrite=config.dataset.overwrite) as folder:
+        reading = _Reading(config, profile, folder, report)
+        pools = reading.run(progress)
+        parts = _split(config, pools, report)
+        words = _Words(reading.numbers, profile, config.text.unknown_below, parts)
+        _drop_repeated(parts, words, report)
+        subwords = reused or _learn(config, words, progress)
+        encoder = _Encoder(subwords, words, config.filter, report)
+        writer = DatasetWriter(folder, profile, subwords)
+        for split, part in parts.items():
+            writer.write_split(split, encoder.encode(split, part, progress))
+            _write_text(folder, split, part.pairs, encoder.kept[split], words)
+        for path in folder.glob("*.words"):
+            path.unlink()
+        (folder / REPORT).write_text(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+        (folder / CONFIG).write_text(f"# ledeline {__version__}, all keys\n{to_toml(config)}")
+        writer.finish()
+    return Prepared(config.dataset.output, report, reading.num_rejects, len(subwords))
+
+
+def _reused_subwords(config: PrepareConfig) -> Subwords | None:
+    if config.subword.reuse is None:
+        return None
+    dataset = Dataset(config.subword.reuse)
+    if dataset.profile.name != config.text.profile:
+        raise ConfigError(
+            f"subword.reuse: {config.subword.reuse} has the text profile {dataset.profile.name}, "
+            f"and text.profile is {config.text.profile}"
+        )
+    return dataset.subwords
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """Reads all files into pools of pairs: training, validation and test as far as known yet."""
+
+    def __init__(
+        self, config: PrepareConfig, profile: Profile, folder: Path, report: Report
+    ) -> None:
+        self._config, self._profile, self._report = config, profile, report
+        self._filter = Filter(config.filter)
+        self._rejects = folder / REJECTS
+        self.numbers = WordNumbers()
+        self.num_rejects = 0
+        self._stores = {name: PairStore(folder, name, self.numbers) for name in SPLITS}
+
+    def run(self, progress: Progress) -> dict[str, StoredPairs]:
+        names = {TRAIN: self._config.corpus.train, VALID: self._config.corpus.valid}
+        names[TEST] = self._config.corpus.test
+        sources = [
+            (pool, source)
+            for pool in SPLITS
+            for source in find_sources(self._config.corpus, names[pool])
+        ]
+        counts = [source.num_rows() for _, source in sources]
+        total = None if None in counts else sum(filter(None, counts))
+        rows = chain.from_iterable(self._rows(pool, source) for pool, source in sources)
+        for pool, row in counted(rows, "read", total, progress):
+            if isinstance(row, Pair):
+                self._take(pool, row)
+            elif isinstance(row, BadRow):
+                self._reject(row)
+            else:
+                self._pass_over(pool, row)
+        return {name: store.close() for name, store in self._stores.items()}
+
+    def _rows(self, pool: str, source: Source) -> Iterator[tuple[str, Row]]:
+        dated = self._config.split.by == "date"
+        for row in read_source(self._config.corpus, source, dated=dated):
+            yield pool, row
+
+    def _take(self, pool: str, pair: Pair) -> None:
+        if self._config.split.by == "date":
+            pool = split_by_date(self._config.split, pair.date)
+        self._report.count_read(pool)
+        lede = self._profile.words(pair.lede)
+        full_headline = self._profile.words(pair.headline)
+        headline = self._profile.headline(full_headline)
+        rule = "empty side" if not lede or not headline else None
+        if rule is None and pool != TEST:
+            rule = self._filter.verdict(lede, full_headline)
+        if rule is None:
+            self._stores[pool].append(lede, headline)
+        else:
+            example = Example(pair.lede, pair.headline, f"{pair.file}: line {pair.line}")
+            self._report.drop(pool, rule, [example])
+
+    def _pass_over(self, pool: str, row: NoPair) -> None:
+        self._report.count_read(pool)
+        self._report.drop(pool, row.rule, [Example(row.text, "", f"{row.file}: line {row.line}")])
+
+    def _reject(self, row: BadRow) -> None:
+        if self._config.corpus.bad_rows == "stop":
+            raise CorpusError(f"{row}; mend it, or pass such rows over: --corpus.bad_rows=skip")
+        self.num_rejects += 1
+        with self._rejects.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
+
+
+# --- splitting ------------------------------------------------------------------------------------
+
+
+def _split(config: PrepareConfig, pools: dict[str, StoredPairs], report: Report) -> dict[str, Part]:
+    """The parts of the pools that train, validate and test; empty ones are left out."""
+    parts = {pool: Part(pairs, np.arange(len(pairs))) for pool, pairs in pools.items()}
+    if config.split.by == "random":
+        pool = config.split.pool
+        valid, test, rest = draw(config.split, pools[pool])
+        if pool == TRAIN:
+            parts[TRAIN] = Part(pools[pool], rest)
+        else:
+            report.drop(pool, "not drawn", [], len(rest))
+        for split, rows in ((VALID, valid), (TEST, test)):
+            if len(rows) or split == pool:
+                parts[split] = Part(pools[pool], rows)
+                report.move(pool, split, len(rows))
+    parts = {split: part for split, part in parts.items() if len(part.rows)}
+    if TRAIN not in parts:
+        raise CorpusError(f"no pair is left to train on; what was dropped: {report.summary(TRAIN)}")
+    return parts
+
+
+def _drop_repeated(parts: dict[str, Part], words: "_Words", report: Report) -> None:
+    """Drop training pairs that are held out too, and validation pairs that are in the test."""
+    for split, others in ((VALID, [TEST]), (TRAIN, [VALID, TEST])):
+        if split not in parts:
+            continue
+        part = parts[split]
+        rows = repeated(part, [parts[other] for other in others if other in parts])
+        if len(rows):
+            parts[split] = Part(part.pairs, np.setdiff1d(part.rows, rows, assume_unique=True))
+            examples = words.examples(part.pairs, rows)
+            report.drop(split, "also in a held-out split", examples, len(rows))
+
+
+# --- words -> sub-words ---------------------------------------------------------------------------
+
+
+class _Words:
+    """The different words of the corpus by their numbers, and which of them each side knows."""
+
+    def __init__(
+        self, numbers: WordNumbers, profile: Profile, unknown_below: int, parts: dict[str, Part]
+    ) -> None:
+        self._profile = profile
+        self.unknown = {*profile.unknown_words, *([UNKNOWN] if unknown_below else [])}
+        unknown = numbers[UNKNOWN] if unknown_below else 0
+        self.words = list(numbers)
+        train = parts[TRAIN]
+        self.counts = {}
+        self.known = {}  # side -> for each word the number of the word it is read as
+        for side in ("ledes", "headlines"):
+            counts = self._count(getattr(train.pairs, side), train.rows)
+            known = np.where(counts < unknown_below, unknown, np.arange(len(self.words)))
+            self.known[side] = known
+            self.counts[side] = np.bincount(known, counts, len(self.words)).astype(np.int64)
+
+    def _count(self, runs: Runs, rows: Numbers) -> Numbers:
+        counts = np.zeros(len(self.words), np.int64)
+        for chunk in chunks(rows):
+            counts += np.bincount(runs.take(chunk)[0], minlength=len(counts))
+        return counts
+
+    def text(self, runs: Runs, row: int) -> str:
+        """A side of a pair as text again."""
+        return self._profile.join(self.words[number] for number in runs.take(np.array([row]))[0])
+
+    def examples(self, pairs: StoredPairs, rows: Numbers) -> list[Example]:
+        """The first few of these pairs, for the report."""
+        return [
+            Example(self.text(pairs.ledes, row), self.text(pairs.headlines, row))
+            for row in rows[:NUM_EXAMPLES].tolist()
+        ]
+
+
+def _learn(config: PrepareConfig, words: _Words, progress: Progress) -> Subwords:
+    """Learn joint sub-words from both sides of the training pairs."""
+    counts = words.counts["ledes"] + words.counts["headlines"]
+    return Subwords.learn(
+        {
+            word: count
+            for word, count in zip(words.words, counts.tolist(), strict=True)
+            if count and word not in words.unknown
+        },
+        config.subword.merges,
+        min_character_count=config.subword.min_character_count,
+        unknown_words=sorted(words.unknown),
+        progress=progress,
+    )
+
+
+class _Encoder:
+    """Turns pairs of word numbers into sub-word ids, and drops what the ids do not allow."""
+
+    def __init__(
+        self, subwords: Subwords, words: _Words, config: FilterConfig, report: Report
+    ) -> None:
+        self._words, self._config, self._report = words, config, report
+        pieces = Runs(*subwords.encode_lines(words.words))
+        self._pieces, self._num_pieces = pieces, np.diff(pieces.starts)
+        self.kept: dict[str, list[Numbers]] = {}  # the rows that went into each split
+
+    def encode(self, split: str, part: Part, progress: Progress) -> Iterator[Chunk]:
+        """The encoded pairs of a split, in chunks."""
+        done = 0
+        for rows in chunks(part.rows):
+            if split != TEST:
+                rows = self._fitting(split, part.pairs, rows)
+            self.kept.setdefault(split, []).append(rows)
+            yield Chunk(
+                *self._ids("ledes", part.pairs.ledes, rows),
+                *self._ids("headlines", part.pairs.headlines, rows),
+            )
+            done = min(done + CHUNK, len(part.rows))
+            progress(f"encode {split}", done, len(part.rows))
+        self._report.count_kept(split, sum(map(len, self.kept[split])))
+
+    def _fitting(self, split: str, pairs: StoredPairs, rows: Numbers) -> Numbers:
+        lede_lengths = self._lengths("ledes", pairs.ledes, rows)
+        headline_lengths = self._lengths("headlines", pairs.headlines, rows)
+        most_lede = self._config.max_lede_subwords or np.inf
+        most_headline = self._config.max_headline_subwords or np.inf
+        drops = {
+            "headline longer than lede in sub-words": headline_lengths + 1 > lede_lengths,
+            "lede too long in sub-words": lede_lengths > most_lede,
+            "headline too long in sub-words": headline_lengths > most_headline,
+        }
+        kept = np.ones(len(rows), bool)
+        for rule, dropped in drops.items():
+            new = dropped & kept
+            if new.any():
+                examples = self._words.examples(pairs, rows[new])
+                self._report.drop(split, rule, examples, int(new.sum()))
+            kept &= ~dropped
+        return rows[kept]
+
+    def _lengths(self, side: str, runs: Runs, rows: Numbers) -> Numbers:
+        numbers, lengths = runs.take(rows)
+        return _sums(self._num_pieces[self._words.known[side][numbers]], lengths)
+
+    def _ids(self, side: str, runs: Runs, rows: Numbers) -> tuple[npt.NDArray[Any], Numbers]:
+        numbers, lengths = runs.take(rows)
+        ids, num_pieces = self._pieces.take(self._words.known[side][numbers])
+        return ids, _sums(num_pieces, lengths)
+
+
+def _sums(values: Numbers, lengths: Numbers) -> Numbers:
+    """The sums over runs of values."""
+    ends = np.cumsum(lengths)
+    totals = np.concatenate(([0], np.cumsum(values)))
+    sums: Numbers = totals[ends] - totals[ends - lengths]
+    return sums
+
+
+# --- text for evaluation --------------------------------------------------------------------------
+
+
+def _write_text(
+    folder: Path, split: str, pairs: StoredPairs, kept: list[Numbers], words: _Words
+) -> None:
+    """Write held-out pairs as text too, in the split's order: a drawn test is nowhere else."""
+    if split == TRAIN:
+        return
+    with (folder / f"{split}.jsonl").open("w", encoding="utf-8") as file:
+        for row in chain.from_iterable(rows.tolist() for rows in kept):
+            lede, headline = words.text(pairs.ledes, row), words.text(pairs.headlines, row)
+            pair = {"lede": lede, "headline": headline}
+            file.write(json.dumps(pair, ensure_ascii=False) + "\n")

@@ -1,0 +1,80 @@
+"""A folder that appears whole or not at all, whenever the program is killed."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ledeline.errors import DatasetError
+
+
+@contextmanager
+def whole_folder(output: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a hidden folder beside `output` to write into; when the block ends well, it is `output`.
+
+    If the block fails, or the program is killed, `output` is as it was; what a killed run left
+    behind is cleared by the next one. Two runs with the same output cannot be under way at once.
+    """
+    output = Path(os.path.abspath(output))  # noqa: PTH100 (resolve() would follow a link)
+    _refuse_taken(output, overwrite)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    partial = output.parent / f".{output.name}.partial"
+    with _lock(output.parent / f".{output.name}.lock", output):
+        _remove(partial)
+        partial.mkdir()
+        try:
+            yield partial
+            _refuse_taken(output, overwrite)
+            _settle(partial, output)
+        finally:
+            _remove(partial)
+
+
+def _refuse_taken(output: Path, overwrite: bool) -> None:
+    if output.exists() and not output.is_dir():
+        raise DatasetError(f"{output} is a file; name a folder to write to")
+    if output.exists() and not overwrite and any(output.iterdir()):
+        raise DatasetError(
+            f"{output} is there already; name another output, or say --dataset.overwrite=true"
+        )
+
+
+@contextmanager
+def _lock(path: Path, output: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatasetError(f"another run is writing {output}; wait for it to end") from None
+        try:
+            yield
+        finally:
+            path.unlink()  # while still locked: whoever opened this file meanwhile is refused
+
+
+def _settle(partial: Path, output: Path) -> None:
+    """Flush everything to disk, then put the folder in its place."""
+    for path in [*partial.rglob("*"), partial]:
+        _flush(path)
+    old = output.parent / f".{output.name}.old"
+    _remove(old)
+    if output.exists():
+        output.rename(old)
+    partial.rename(output)
+    _flush(output.parent)
+    _remove(old)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
