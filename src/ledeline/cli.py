@@ -3,15 +3,40 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
+import typer.core
 
 from ledeline import __version__
 from ledeline.errors import LedelineError
 
+
+class _Verbs(typer.core.TyperGroup):
+    """The verbs; what a user can cause ends in one sentence and exit status 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except LedelineError as error:
+            _leave(str(error), 2)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
+            raise typer.Exit(0) from None
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            _leave(f"{place}{error.strerror or error}", 2)
+        except KeyboardInterrupt:
+            _leave("stopped", 130)
+
+
+def _leave(sentence: str, status: int) -> NoReturn:
+    print(f"ledeline: {sentence}", file=sys.stderr)
+    raise typer.Exit(status)
+
+
 app = typer.Typer(
+    cls=_Verbs,
     help="From the lede, a headline: prepare corpora of ledes and headlines for training.",
     no_args_is_help=True,
     add_completion=False,
@@ -73,25 +98,5 @@ def synth(
 
 
 def main() -> None:
-    """Run the command; what a user can cause is one sentence and exit status 2."""
-    try:
-        code = app(standalone_mode=False)
-    except click.exceptions.Exit as exit_:
-        code = exit_.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = 2
-    except LedelineError as error:
-        print(f"ledeline: {error}", file=sys.stderr)
-        code = 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
-        code = 0
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"ledeline: {place}{error.strerror or error}", file=sys.stderr)
-        code = 2
-    except (KeyboardInterrupt, click.Abort):
-        print("ledeline: stopped", file=sys.stderr)
-        code = 130
-    sys.exit(code)
+    """Run the command."""
+    app()

@@ -37,7 +37,8 @@ Ids = npt.NDArray[np.int64]
 class Dataset:
     """An open dataset: its splits, its sub-words and its text profile."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | str) -> None:
+        folder = Path(folder)
         manifest = _read_manifest(folder)
         for name in ("codes.txt", "subwords.json"):
             _CheckedFile(folder / name, manifest["files"].get(name)).check_all()

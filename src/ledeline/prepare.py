@@ -34,7 +34,7 @@ from ledeline.progress import Progress, counted, silent
 from ledeline.section import to_toml
 from ledeline.staging import whole_folder
 from ledeline.subword import SPECIALS, UNK, Subwords
-from ledeline.text import PROFILES, Profile
+from ledeline.text import PROFILES, Profile, clean
 
 REPORT, REJECTS, CONFIG = "report.json", "rejects.jsonl", "config.toml"
 UNKNOWN = SPECIALS[UNK]
@@ -140,7 +140,8 @@ class _Reading:
         if rule is None:
             self._stores[pool].append(lede, headline)
         else:
-            example = Example(pair.lede, pair.headline, f"{pair.file}: line {pair.line}")
+            place = f"{pair.file}: line {pair.line}"
+            example = Example(clean(pair.lede), clean(pair.headline), place)
             self._report.drop(pool, rule, [example])
 
     def _pass_over(self, pool: str, row: NoPair) -> None:

@@ -101,13 +101,16 @@ def load(kind: type[T], path: Path, overrides: Sequence[str] = ()) -> T:
 
 class _UnknownKey(Exception):
     def __init__(self, key: str, value: Any) -> None:
+        while isinstance(value, dict) and value:  # in an unknown section, its first key
+            name, value = next(iter(value.items()))
+            key = f"{key}.{name}"
         self.key, self.value = key, value
 
     def sentence(self, kind: type) -> str:
         keys = [key for key, _ in walk(kind)]
         last = self.key.rpartition(".")[2]  # a key in the wrong section is found by its own name
         same = [key for key in keys if key.rpartition(".")[2] == last]
-        nearest = (same or difflib.get_close_matches(self.key, keys, n=1, cutoff=0.0))[0]
+        nearest = difflib.get_close_matches(self.key, same or keys, n=1, cutoff=0.0)[0]
         return f"{self.key} = {_as_toml(self.value)}: no such key; did you mean {nearest}?"
 
 

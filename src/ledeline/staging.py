@@ -18,16 +18,20 @@ def whole_folder(output: Path, *, overwrite: bool = False) -> Iterator[Path]:
     behind is cleared by the next one. Two runs with the same output cannot be under way at once.
     """
     output = Path(os.path.abspath(output))  # noqa: PTH100 (resolve() would follow a link)
-    _refuse_taken(output, overwrite)
     output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.parent / f".{output.name}.partial"
-    with _lock(output.parent / f".{output.name}.lock", output):
+    lock, partial, old = (
+        output.parent / f".{output.name}.{kind}" for kind in ("lock", "partial", "old")
+    )
+    with _lock(lock, output):
+        if old.exists() and not output.exists():
+            old.rename(output)  # an earlier run was killed between its two renames
+        _refuse_taken(output, overwrite)
         _remove(partial)
         partial.mkdir()
         try:
             yield partial
             _refuse_taken(output, overwrite)
-            _settle(partial, output)
+            _settle(partial, output, old)
         finally:
             _remove(partial)
 
@@ -54,11 +58,10 @@ def _lock(path: Path, output: Path) -> Iterator[None]:
             path.unlink()  # while still locked: whoever opened this file meanwhile is refused
 
 
-def _settle(partial: Path, output: Path) -> None:
+def _settle(partial: Path, output: Path, old: Path) -> None:
     """Flush everything to disk, then put the folder in its place."""
     for path in [*partial.rglob("*"), partial]:
         _flush(path)
-    old = output.parent / f".{output.name}.old"
     _remove(old)
     if output.exists():
         output.rename(old)

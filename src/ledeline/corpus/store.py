@@ -6,6 +6,7 @@ once, and what follows (counting, splitting, encoding) is arithmetic on arrays.
 
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,8 @@ class Runs(NamedTuple):
         return self.values[np.repeat(shifts, lengths) + np.arange(lengths.sum())], lengths
 
 
-class StoredPairs(NamedTuple):
+@dataclass(frozen=True)
+class StoredPairs:
     """Both sides of some pairs, and a hash of each pair."""
 
     ledes: Runs
@@ -73,23 +75,26 @@ class PairStore:
 
 class _Column:
     def __init__(self, path: Path) -> None:
-        self._path, self._file = path, path.open("wb")
+        self._path = path
         self._buffer, self._lengths = array("i"), array("i")
 
     def append(self, numbers: tuple[int, ...]) -> None:
         self._buffer.extend(numbers)
         self._lengths.append(len(numbers))
         if len(self._buffer) > _BUFFER:
-            self._buffer.tofile(self._file)
-            self._buffer = array("i")
+            self._flush()
 
     def close(self) -> Runs:
-        self._buffer.tofile(self._file)
-        self._file.close()
+        self._flush()
         starts = np.concatenate(([0], np.cumsum(self._lengths, dtype=np.int64)))
         size = self._path.stat().st_size
         values = np.memmap(self._path, np.int32, "r") if size else np.empty(0, np.int32)
         return Runs(values, starts)
+
+    def _flush(self) -> None:
+        with self._path.open("ab") as file:
+            self._buffer.tofile(file)
+        self._buffer = array("i")
 
 
 def chunks(rows: Numbers) -> Iterator[Numbers]:

@@ -1,0 +1,60 @@
+"""Time and peak memory of `ledeline prepare`, and the time to open what it made.
+
+    python bench/prepare.py configs/news-paper.toml [--section.key=value ...]
+
+The dataset goes to a temporary folder. The command runs in a process of its own, as a user's does,
+and the peak is what the kernel counts for it.
+"""
+
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ledeline.dataset import Batches, Dataset
+
+
+def main() -> None:
+    config, *overrides = sys.argv[1:] or [str(Path(__file__).parent.parent / "configs/demo.toml")]
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "dataset"
+        command = [sys.executable, "-m", "ledeline", "prepare", config, *overrides]
+        start = time.perf_counter()
+        subprocess.run([*command, f"--dataset.output={output}"], check=True)
+        seconds = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20  # KiB -> GiB
+        size = sum(path.stat().st_size for path in output.iterdir()) / 2**20
+        opening = min(timed(lambda: Dataset(output)) for _ in range(5))
+        print(f"\npython bench/prepare.py {' '.join(sys.argv[1:])}")
+        print(f"{processor()}, Python {platform.python_version()}")
+        print(f"prepare   {seconds:7.1f} s   peak {peak:.2f} GiB   {size:.0f} MiB on disk")
+        print(f"open      {opening * 1000:7.1f} ms")
+        print(f"verify    {timed(Dataset(output).verify) * 1000:7.1f} ms")
+        print(f"batches   {batch_rate(Dataset(output)):,.0f} pairs/s (equal lengths, size 256)")
+
+
+def timed(action: object) -> float:
+    start = time.perf_counter()
+    action()  # type: ignore[operator]
+    return time.perf_counter() - start
+
+
+def batch_rate(dataset: Dataset) -> float:
+    batches = Batches(dataset["train"], size=256, seed=1)
+    start = time.perf_counter()
+    pairs = sum(batch.num_pairs for batch in batches.epoch(0))
+    return pairs / (time.perf_counter() - start)
+
+
+def processor() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0]}, {len(names)} cores" if names else platform.processor()
+
+
+if __name__ == "__main__":
+    main()

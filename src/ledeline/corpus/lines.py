@@ -1,0 +1,324 @@
+r"""Lines of a text file, plain or compressed, and the records of a delimited file.
+
+A line ends with ``\n`` alone; a line separator of Unicode, a form feed or a lone carriage return
+is part of it. Files that end in ``.gz`` or ``.zst`` are unpacked and packed on the way. Nothing
+here holds more of a file than a block and a record.
+"""
+
+import csv
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from ledeline.corpus import BadRow
+from ledeline.errors import CorpusError
+
+BLOCK_BYTES: Final = 1 << 20
+LINE_LIMIT_BYTES: Final = 64 << 20  # a longer "line" is no text, and would fill the memory
+FIELD_LIMIT_CHARACTERS: Final = 16 << 20  # a quote left open must not eat the whole file
+EXCERPT_CHARACTERS: Final = 200
+COMPRESSION_SUFFIXES: Final = (".gz", ".zst")
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_BREAKS: Final = (EOFError, OSError, zlib.error)
+
+
+class BrokenStream(Exception):
+    """The lines of a file end before they should; all whole lines before were given.
+
+    ``line`` is the first one that could not be given, or 0 where the whole file is meant.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(line, reason)
+        self.line = line
+        self.reason = reason
+
+    def row(self, path: Path) -> BadRow:
+        """Return the bad row that says so."""
+        return BadRow(str(path), self.line, self.reason, "")
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    r"""Yield the lines of a file without their end, be it ``\n`` or ``\r\n``.
+
+    A file that cannot be opened is a ``CorpusError``; one that is empty or whose data break off is
+    a ``BrokenStream``.
+    """
+    for line in read_raw_lines(path):
+        yield line.removesuffix(b"\r")
+
+
+def read_raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield lines as ``read_lines`` does, with a carriage return before the end left in place."""
+    number = 0
+    pieces: list[bytes] = []  # of the line that is not whole yet
+    try:
+        for block in _blocks(path):
+            lines = block.split(b"\n")
+            pieces.append(lines[0])
+            if len(lines) == 1:
+                _refuse_endless(number + 1, pieces)
+                continue
+            lines[0] = _joined(pieces, number)
+            pieces = [lines.pop()]
+            number += len(lines)
+            yield from lines
+    except _BREAKS as error:
+        raise BrokenStream(number + 1, _break_reason(error)) from error
+    last = _joined(pieces, number)
+    if last:
+        yield last
+    elif not number:
+        raise BrokenStream(0, "the file is empty")
+
+
+def _joined(pieces: list[bytes], number: int) -> bytes:
+    """Join the pieces of the line after ``number`` others; a mark may precede the first."""
+    line = b"".join(pieces)
+    return line if number else line.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _refuse_endless(line: int, pieces: list[bytes]) -> None:
+    if sum(map(len, pieces)) > LINE_LIMIT_BYTES:
+        raise BrokenStream(line, f"the line is longer than {LINE_LIMIT_BYTES:,} bytes")
+
+
+def _break_reason(error: BaseException) -> str:
+    return f"the file breaks off here: {error}"
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yield the unpacked bytes of a file; a break is raised after all that came before it."""
+    with open_file(path) as handle:
+        match path.suffix.lower():
+            case ".gz":
+                yield from _gzip_blocks(handle)
+            case ".zst":
+                yield from _zstd_blocks(handle)
+            case _:
+                while block := handle.read(BLOCK_BYTES):
+                    yield block
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading, or say in one sentence why that cannot be."""
+    if path.is_dir():
+        raise CorpusError(f"{path}: this is a folder; name the file in it that holds the text")
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise CorpusError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:  # a name that holds a NUL is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise CorpusError(f"{path}: the file cannot be opened: {reason}") from error
+
+
+def _gzip_blocks(handle: BinaryIO) -> Iterator[bytes]:
+    """Unpack one member after another.
+
+    ``read1`` and not ``read``: the latter loses what it has gathered when the data break off.
+    """
+    with gzip.GzipFile(fileobj=handle) as stream:
+        while block := stream.read1(BLOCK_BYTES):
+            yield block
+
+
+def _zstd_blocks(handle: BinaryIO) -> Iterator[bytes]:
+    """Unpack one frame after another.
+
+    Where the data break off, pyarrow has filled the block with what came before but does not say
+    how far. The block was all zeros, so its last line end is a true one: whole lines are kept.
+    """
+    import pyarrow as pa  # here, so that other files can be read without it
+
+    stream = pa.CompressedInputStream(handle, "zstd")
+    while True:
+        block = bytearray(BLOCK_BYTES)
+        try:
+            length = stream.readinto(block)
+        except OSError:
+            yield bytes(block[: block.rfind(b"\n") + 1])
+            raise
+        if not length:
+            return
+        yield bytes(block[:length])
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Give a file that can be read at any place: itself, or its contents in a temporary file."""
+    if path.suffix.lower() not in COMPRESSION_SUFFIXES:
+        with open_file(path) as handle:
+            if not handle.read(1):
+                raise BrokenStream(0, "the file is empty")
+        yield path
+        return
+    with tempfile.NamedTemporaryFile() as copy:
+        try:
+            copy.writelines(_blocks(path))
+        except _BREAKS as error:
+            raise BrokenStream(0, _break_reason(error)) from error
+        copy.flush()
+        if not copy.tell():
+            raise BrokenStream(0, "the file is empty")
+        yield Path(copy.name)
+
+
+def decode(line: bytes) -> str:
+    """Return the text of a line; a line that is not UTF-8 raises ``UnicodeDecodeError``."""
+    return line.decode("utf-8")
+
+
+def encoding_reason(error: UnicodeDecodeError) -> str:
+    """Say where a line stops being UTF-8."""
+    return f"not UTF-8: byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
+
+
+def is_encodable(text: str) -> bool:
+    """Whether a text can be written, which one with half a character (a surrogate) cannot."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def excerpt(text: bytes | str) -> str:
+    r"""Return the start of what stood in a file; bytes that are no text show as ``\xff``."""
+    if isinstance(text, bytes):
+        # a character is of four bytes at most, so none of those shown is cut in two
+        text = text[: 4 * EXCERPT_CHARACTERS + 4].decode("utf-8", errors="backslashreplace")
+    return text[:EXCERPT_CHARACTERS].rstrip("\r\n")
+
+
+def table_suffix(path: Path) -> str:
+    """Return the suffix of the format, in lower case: ``.csv`` for ``pairs.CSV.gz``."""
+    if path.suffix.lower() in COMPRESSION_SUFFIXES:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
+class Record(NamedTuple):
+    """One record of a delimited file."""
+
+    line: int  # where it starts
+    fields: list[str]
+    fault: str  # why the fields cannot be used, or nothing
+    text: bytes  # its first line
+
+
+def tsv_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a file without any quoting: a line each, its fields between tabs."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line:
+            continue
+        try:
+            yield Record(number, decode(line).split("\t"), "", line)
+        except UnicodeDecodeError as error:
+            yield Record(number, [], encoding_reason(error), line)
+
+
+def csv_records(path: Path) -> Iterator[Record]:
+    """Yield the records of a comma-separated file; after a bad one, go on at the next line."""
+    csv.field_size_limit(max(csv.field_size_limit(), FIELD_LIMIT_CHARACTERS))
+    lines = _CsvLines(path)
+    reader = csv.reader(lines, strict=True)
+    while True:
+        lines.begin_record()
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            fault = _csv_fault(str(error), lines.start, lines.number)
+            yield Record(lines.start, [], lines.fault or fault, lines.first)
+            continue
+        if fields is None:
+            return
+        if fields:  # a blank line has none
+            yield Record(lines.start, fields, lines.fault, lines.first)
+
+
+class _CsvLines:
+    """The lines that ``csv`` asks for, with a note of where the current record began."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = read_raw_lines(path)
+        self.number = 0
+        self.begin_record()
+
+    def begin_record(self) -> None:
+        """Forget the last record."""
+        self.start = self.number + 1
+        self.first = b""
+        self.fault = ""
+
+    def __iter__(self) -> "_CsvLines":
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.number += 1
+        if self.number == self.start:
+            self.first = line
+        try:
+            return decode(line) + "\n"
+        except UnicodeDecodeError as error:
+            self.fault = f"line {self.number} is {encoding_reason(error)}"
+            return line.decode("utf-8", errors="replace") + "\n"
+
+
+def _csv_fault(error: str, start: int, end: int) -> str:
+    """Say in our words what ``csv`` found wrong, and which lines went with it."""
+    reasons = {
+        "unexpected end of data": "a quote is opened and never closed",
+        "field larger": f"a field is longer than {FIELD_LIMIT_CHARACTERS:,} characters, "
+        "perhaps from a quote that is never closed",
+        "expected after": "a closing quote is followed by text instead of a comma",
+        "new-line character": "a carriage return stands outside quotes",
+    }
+    reason = next((ours for theirs, ours in reasons.items() if theirs in error), error)
+    return reason if start == end else f"{reason} (lines {start} to {end} are lost)"
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines that bring their own ends, packed as the suffix of the name says."""
+    data = (line.encode("utf-8") for line in lines)
+    match path.suffix.lower():
+        case ".gz":
+            with path.open("wb") as handle, _gzip_writer(handle) as stream:
+                stream.writelines(data)
+        case ".zst":
+            import pyarrow as pa
+
+            with pa.output_stream(path, compression="zstd", buffer_size=BLOCK_BYTES) as stream:
+                stream.writelines(data)
+        case _:
+            with path.open("wb") as handle:
+                handle.writelines(data)
+
+
+def _gzip_writer(handle: BinaryIO) -> gzip.GzipFile:
+    """Pack with neither name nor time in the header: the same lines give the same bytes."""
+    return gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a name beside ``path`` to write to, which takes its place once all is on the disk."""
+    part = path.with_name(f".part-{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        with part.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()

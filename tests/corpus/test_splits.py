@@ -1,0 +1,101 @@
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ledeline.config import SplitConfig
+from ledeline.corpus.splits import Part, draw, repeated, split_by_date
+from ledeline.corpus.store import PairStore, StoredPairs, WordNumbers
+from ledeline.errors import ConfigError
+
+
+def stored(folder: Path, pairs: list[tuple[str, str]], name: str = "x") -> StoredPairs:
+    store = PairStore(folder, name, NUMBERS)
+    for lede, headline in pairs:
+        store.append(lede.split(), headline.split())
+    return store.close()
+
+
+NUMBERS = WordNumbers()
+
+
+def test_store_gives_back_what_it_took(tmp_path: Path) -> None:
+    numbers = WordNumbers()
+    store = PairStore(tmp_path, "x", numbers)
+    pairs = [(["a", "b", "a"], ["c"]), ([], []), (["d"], ["a", "d"])]
+    for lede, headline in pairs:
+        store.append(lede, headline)
+    got = store.close()
+    words = list(numbers)
+    assert len(got) == 3
+    for row, pair in enumerate(pairs):
+        for runs, side in zip((got.ledes, got.headlines), pair, strict=True):
+            values, lengths = runs.take(np.array([row]))
+            assert [words[number] for number in values] == side
+            assert lengths.tolist() == [len(side)]
+    values, lengths = got.ledes.take(np.array([2, 0, 1, 0]))
+    assert [words[number] for number in values] == ["d", "a", "b", "a", "a", "b", "a"]
+    assert lengths.tolist() == [1, 3, 0, 3]
+
+
+def test_store_of_nothing(tmp_path: Path) -> None:
+    assert len(PairStore(tmp_path, "x", WordNumbers()).close()) == 0
+
+
+def test_dates() -> None:
+    config = SplitConfig(
+        by="date", valid_from=datetime.date(2024, 1, 1), test_from=datetime.date(2024, 2, 1)
+    )
+    assert split_by_date(config, datetime.date(2023, 12, 31)) == "train"
+    assert split_by_date(config, datetime.date(2024, 1, 1)) == "valid"
+    assert split_by_date(config, datetime.date(2024, 1, 31)) == "valid"
+    assert split_by_date(config, datetime.date(2024, 2, 1)) == "test"
+    assert split_by_date(config, None) == "train"
+    only_test = SplitConfig(by="date", test_from=datetime.date(2024, 2, 1))
+    assert split_by_date(only_test, datetime.date(2024, 1, 31)) == "train"
+
+
+def test_a_draw_is_exact_disjoint_and_fixed_by_its_seed(tmp_path: Path) -> None:
+    pairs = stored(tmp_path, [(f"lede {i}", f"headline {i}") for i in range(100)])
+
+    def drawn(seed: int) -> list[list[int]]:
+        config = SplitConfig(by="random", num_valid=10, num_test=20, seed=seed)
+        return [rows.tolist() for rows in draw(config, pairs)]
+
+    valid, test, rest = drawn(1)
+    assert [len(valid), len(test), len(rest)] == [10, 20, 70]
+    assert sorted(valid + test + rest) == list(range(100))
+    assert drawn(1) == [valid, test, rest]
+    assert drawn(2)[0] != valid
+    assert valid != list(range(10))
+
+
+def test_a_pair_that_is_there_twice_is_drawn_once(tmp_path: Path) -> None:
+    pairs = stored(tmp_path, [("same lede", "same"), ("other", "x")] * 50)
+    config = SplitConfig(by="random", num_valid=1, num_test=1)
+    valid, test, rest = draw(config, pairs)
+    assert (valid[0] - test[0]) % 2
+    assert len(rest) == 98
+    with pytest.raises(ConfigError, match="= 3, and the pool .* only 2 different pairs"):
+        draw(SplitConfig(by="random", num_valid=3), pairs)
+
+
+def test_repeated_pairs_need_both_sides_alike(tmp_path: Path) -> None:
+    train = stored(
+        tmp_path, [("a b", "a"), ("a b", "b"), ("c d", "c"), ("c", "d c"), ("e", "f")], "t"
+    )
+    valid = stored(tmp_path, [("a b", "a"), ("c d", "x")], "v")
+    test = stored(tmp_path, [("c d", "c"), ("a", "b a")], "s")
+    held_out = [Part(pairs, np.arange(2)) for pairs in (valid, test)]
+    assert repeated(Part(train, np.arange(5)), held_out).tolist() == [0, 2]
+    assert repeated(Part(train, np.array([1, 2])), held_out).tolist() == [2]
+    assert repeated(Part(train, np.arange(5)), []).tolist() == []
+    assert repeated(Part(train, np.arange(5)), [Part(test, np.array([1]))]).tolist() == []
+
+
+def test_a_hash_alone_convinces_nobody(tmp_path: Path) -> None:
+    train, valid = stored(tmp_path, [("a", "b")], "t"), stored(tmp_path, [("a", "c")], "v")
+    forged = replace(valid, hashes=train.hashes)
+    assert repeated(Part(train, np.arange(1)), [Part(forged, np.arange(1))]).tolist() == []

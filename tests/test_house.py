@@ -1,0 +1,131 @@
+"""The habits of the house that a machine can keep."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ledeline
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "ledeline"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# Imports point one way: a module may import what stands above it, or beside it on its line.
+FLOORS = [
+    {"errors", "progress", "shuffle", "__version__"},
+    {"section", "text", "staging"},
+    {"config"},
+    {"corpus", "subword"},
+    {"dataset"},
+    {"prepare"},
+    {"terminal"},
+    {"cli"},
+    {"__main__"},
+]
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ledeline"):
+            names = [alias.name for alias in node.names]
+            yield from names if node.module == "ledeline" else [node.module.split(".")[1]]
+        elif isinstance(node, ast.Import):
+            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("ledeline."))
+
+
+def floor(room: str) -> int:
+    found = [number for number, rooms in enumerate(FLOORS) if room in rooms]
+    assert found, f"{room} stands on no floor: put it into FLOORS"
+    return found[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path: Path) -> None:
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    for other in imported(path):
+        assert floor(other) <= floor(room), f"{room} must not import {other}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_stay_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def test_only_the_command_prints() -> None:
+    for path in MODULES:
+        calls = [
+            node
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        ]
+        printing = [call for call in calls if call.func.id == "print"]  # type: ignore[attr-defined]
+        assert not printing or path.name == "cli.py", path
+
+
+def test_all_names_the_exports() -> None:
+    for name in ledeline.__all__:
+        assert hasattr(ledeline, name)
+    public = {
+        name
+        for name, value in vars(ledeline).items()
+        if not name.startswith("_") and not isinstance(value, type(importlib))
+    }
+    assert public <= set(ledeline.__all__)
+
+
+def test_every_key_is_documented() -> None:
+    spec = importlib.util.spec_from_file_location("config_page", ROOT / "docs" / "config_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.config_page(), "run make docs"
+
+
+class TestReadme:
+    README = (ROOT / "README.md").read_text()
+
+    def test_it_opens_with_the_two_commands(self) -> None:
+        first = re.search(r"```\n(.*?)```", self.README, re.S)
+        assert first is not None
+        assert re.findall(r"^make (\w+)", first[1], re.M) == ["demo", "test"]
+
+    def test_the_make_goals_it_names_exist(self) -> None:
+        makefile = (ROOT / "Makefile").read_text()
+        for goal in re.findall(r"\bmake (\w+)\b", self.README):
+            assert re.search(rf"^{goal}:", makefile, re.M), goal
+
+    def test_what_it_says_works(self, tmp_path: Path) -> None:
+        use = self.README.split("## Use")[1].split("## Read on")[0]
+        blocks = re.findall(r"```(\w*)\n(.*?)```", use, re.S)
+        assert [language for language, _ in blocks] == ["", "toml", "", "python"]
+        (tmp_path / "pairs.toml").write_text(blocks[1][1])
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        for command in (blocks[0][1], blocks[2][1]):
+            subprocess.run(
+                command, shell=True, check=True, cwd=tmp_path, env=os.environ | {"PATH": path}
+            )
+        subprocess.run([sys.executable, "-c", blocks[3][1]], check=True, cwd=tmp_path)
+
+    def test_its_links_lead_somewhere(self) -> None:
+        pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+        for page in pages:
+            for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+                if "://" not in target:
+                    assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_versions_are_pinned_exactly() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert "torch==2.13.0" in pins
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)

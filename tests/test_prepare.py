@@ -1,0 +1,456 @@
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ledeline.config import PrepareConfig
+from ledeline.corpus.newsroom import generate
+from ledeline.dataset import Batches, Dataset
+from ledeline.errors import ConfigError, CorpusError, DatasetError
+from ledeline.prepare import Prepared, prepare
+from ledeline.section import load
+from ledeline.subword import UNK
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+
+def write_jsonl(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def stories(number: int, seed: int = 1) -> list[dict[str, object]]:
+    return [dict(story._asdict()) for story in generate(number, seed)]
+
+
+def run(tmp_path: Path, text: str, *overrides: str) -> Prepared:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    options = [
+        f"--corpus.root={tmp_path}",
+        f"--dataset.output={tmp_path / 'out'}",
+        "--subword.merges=200",
+        *overrides,
+    ]
+    return prepare(load(PrepareConfig, path, options))
+
+
+TABLE = '[corpus]\ntrain = ["train.jsonl"]\n'
+
+
+def decoded(dataset: Dataset, split: str) -> list[tuple[str, str]]:
+    """The pairs of a split as text again."""
+
+    def text(ids: list[int]) -> str:
+        return dataset.profile.join(dataset.subwords.decode(ids))
+
+    pairs = dataset[split]
+    return [
+        (text(source), text(headline)) for source, headline in (pairs[i] for i in range(len(pairs)))
+    ]
+
+
+class TestWhole:
+    @pytest.mark.parametrize("profile", ["paper", "natural"])
+    def test_text_goes_in_and_comes_out(self, tmp_path: Path, profile: str) -> None:
+        rows = stories(300)
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        prepared = run(tmp_path, TABLE, f"--text.profile={profile}")
+        dataset = Dataset(tmp_path / "out")
+        dataset.verify()
+        assert dataset.profile.name == profile
+        assert prepared.num_types == len(dataset.subwords)
+        expected = []
+        for row in rows:
+            lede = dataset.profile.words(str(row["lede"]))
+            headline = dataset.profile.headline(dataset.profile.words(str(row["headline"])))
+            expected.append((dataset.profile.join(lede), dataset.profile.join(headline)))
+        assert decoded(dataset, "train") == expected
+        if profile == "natural":
+            assert expected[0] == (rows[0]["lede"], rows[0]["headline"])
+
+    def test_the_resolved_configuration_makes_the_same_dataset(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(100))
+        run(tmp_path, TABLE, "--subword.merges=77")
+        resolved = load(PrepareConfig, tmp_path / "out" / "config.toml")
+        assert resolved.subword.merges == 77
+        again = load(
+            PrepareConfig,
+            tmp_path / "out" / "config.toml",
+            [f"--dataset.output={tmp_path / 'again'}"],
+        )
+        prepare(again)
+        assert Dataset(tmp_path / "again").checksum == Dataset(tmp_path / "out").checksum
+
+    def test_subwords_are_learned_from_training_pairs_alone(self, tmp_path: Path) -> None:
+        rows = stories(200)
+        write_jsonl(tmp_path / "train.jsonl", rows[:100])
+        write_jsonl(tmp_path / "valid.jsonl", [{"lede": "zyzzyva " * 20, "headline": "zyzzyva"}])
+        run(tmp_path, TABLE, '--corpus.valid="valid.jsonl"')
+        with_valid = Dataset(tmp_path / "out").subwords.types
+        run(tmp_path, TABLE, "--dataset.overwrite=true")
+        assert Dataset(tmp_path / "out").subwords.types == with_valid
+
+    def test_subwords_can_be_reused(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(200))
+        run(tmp_path, TABLE)
+        first = Dataset(tmp_path / "out")
+        write_jsonl(tmp_path / "train.jsonl", stories(50, seed=9))
+        run(
+            tmp_path,
+            TABLE,
+            f"--subword.reuse={tmp_path / 'out'}",
+            f"--dataset.output={tmp_path / 'b'}",
+        )
+        assert Dataset(tmp_path / "b").subwords.types == first.subwords.types
+        with pytest.raises(ConfigError, match=r"subword\.reuse: .* has the text profile paper"):
+            run(
+                tmp_path,
+                TABLE,
+                f"--subword.reuse={tmp_path / 'out'}",
+                f"--dataset.output={tmp_path / 'c'}",
+                "--text.profile=natural",
+            )
+
+    def test_rare_words_become_unknown_if_asked_each_side_by_itself(self, tmp_path: Path) -> None:
+        rows = [
+            {"lede": "alpha beta gamma delta rare words here .", "headline": "alpha beta"},
+            {"lede": "alpha beta gamma delta seldom words here .", "headline": "alpha gamma"},
+        ]
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        run(tmp_path, TABLE, "--text.unknown_below=2", "--subword.merges=50")
+        assert decoded(Dataset(tmp_path / "out"), "train") == [
+            ("alpha beta gamma delta <unk> words here .", "alpha <unk>"),
+            ("alpha beta gamma delta <unk> words here .", "alpha <unk>"),
+        ]
+        run(tmp_path, TABLE, "--dataset.overwrite=true")
+        assert UNK not in Dataset(tmp_path / "out")["train"][0][0]
+
+    def test_rare_characters_become_unknown(self, tmp_path: Path) -> None:
+        rows = stories(50)
+        rows[0]["lede"] = f"☃ {rows[0]['lede']}"
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        run(tmp_path, TABLE, "--subword.min_character_count=2")
+        assert Dataset(tmp_path / "out")["train"][0][0][0] == UNK
+
+    def test_the_marks_of_the_public_test_set_are_unknown_words(self, tmp_path: Path) -> None:
+        row = {"lede": "nec and UNK corp. said <unk> .", "headline": "nec UNK"}
+        write_jsonl(tmp_path / "train.jsonl", [row, *stories(20)])
+        run(tmp_path, TABLE)
+        source, headline = Dataset(tmp_path / "out")["train"][0]
+        assert source.count(UNK) == 2
+        assert headline[-1] == UNK
+
+
+class TestSplits:
+    def test_by_files_without_what_is_held_out(self, tmp_path: Path) -> None:
+        rows = stories(120)
+        write_jsonl(tmp_path / "train.jsonl", rows[:100])
+        write_jsonl(tmp_path / "valid.jsonl", rows[95:110])
+        write_jsonl(tmp_path / "test.jsonl", rows[105:120])
+        prepared = run(tmp_path, TABLE, "--corpus.valid=valid.jsonl", "--corpus.test=test.jsonl")
+        rule = "also in a held-out split"
+        assert prepared.report.dropped["train"][rule] == 5
+        assert prepared.report.dropped["valid"][rule] == 5
+        assert prepared.report.kept == {"train": 95, "valid": 10, "test": 15}
+        assert len(prepared.report.examples["train"][rule]) == 3
+
+    @pytest.mark.parametrize("pool", ["train", "valid"])
+    def test_at_random(self, tmp_path: Path, pool: str) -> None:
+        rows = stories(150)
+        write_jsonl(tmp_path / "train.jsonl", rows[:100])
+        write_jsonl(tmp_path / "valid.jsonl", rows[100:])
+        files = ["--corpus.valid=valid.jsonl"] if pool == "valid" else []
+        options = ["--split.by=random", "--split.num_valid=10", "--split.num_test=20"]
+        prepared = run(tmp_path, TABLE, f"--split.pool={pool}", *files, *options)
+        left = 70 if pool == "train" else 100
+        assert prepared.report.kept == {"train": left, "valid": 10, "test": 20}
+        dataset = Dataset(tmp_path / "out")
+        seen = [pair for split in dataset.splits for pair in decoded(dataset, split)]
+        assert len(set(seen)) == len(seen)
+        for split in ("valid", "test"):
+            lines = (tmp_path / "out" / f"{split}.jsonl").read_text().splitlines()
+            texts = [(one["lede"], one["headline"]) for one in map(json.loads, lines)]
+            assert texts == decoded(dataset, split)
+        data = prepared.report.as_json()
+        for split in data.values():
+            assert split["read"] == split["kept"] + sum(
+                rule["pairs"] for rule in split["dropped"].values()
+            )
+
+    def test_by_date(self, tmp_path: Path) -> None:
+        rows = stories(6)
+        days = [
+            "2024-01-01",
+            "2024-03-01",
+            None,
+            "2024-05-01",
+            "2023-01-01",
+            "2024-03-31T10:00:00Z",
+        ]
+        for row, date in zip(rows, days, strict=True):
+            row["date"] = date
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        options = [
+            "--split.by=date",
+            "--split.valid_from=2024-03-01",
+            "--split.test_from=2024-05-01",
+        ]
+        prepared = run(tmp_path, TABLE, *options)
+        assert prepared.report.kept == {"train": 3, "valid": 2, "test": 1}
+
+    @pytest.mark.parametrize(
+        ("options", "sentence"),
+        [
+            (["--split.by=date"], "needs split.valid_from"),
+            (["--split.by=random"], "needs split.num_valid"),
+            (["--split.by=random", "--split.num_test=5", "--corpus.test=x"], "has files already"),
+            (["--split.by=random", "--split.num_valid=5", "--corpus.valid=x"], "has files already"),
+            (["--split.by=random", "--split.num_valid=5", "--split.pool=valid"], "names no files"),
+            (
+                ["--split.by=date", "--split.valid_from=2024-01-01", "--corpus.test=x"],
+                "all files belong in corpus.train",
+            ),
+            (
+                [
+                    "--split.by=date",
+                    "--split.valid_from=2024-01-01",
+                    "--split.test_from=2024-01-01",
+                ],
+                "must be later",
+            ),
+        ],
+    )
+    def test_splits_that_cannot_be(self, tmp_path: Path, options: list[str], sentence: str) -> None:
+        with pytest.raises(ConfigError, match=sentence):
+            run(tmp_path, TABLE, *options)
+
+
+class TestFilters:
+    def test_headlines_longer_than_their_lede_leave_training_and_validation_only(
+        self, tmp_path: Path
+    ) -> None:
+        long = {"lede": "a b c", "headline": "d e f"}  # three and the end mark do not fit three
+        fits = {"lede": "a b c d", "headline": "d e f"}
+        for split in ("train", "valid", "test"):
+            extra = {"lede": f"{split} a b c d e", "headline": "x"}
+            write_jsonl(tmp_path / f"{split}.jsonl", [fits | {"lede": f"a b c {split[0]}"}, extra])
+        rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+        write_jsonl(tmp_path / "train.jsonl", [*rows, *stories(100), long])
+        write_jsonl(tmp_path / "valid.jsonl", [*rows[:1], {"lede": "b c a", "headline": "d e f"}])
+        write_jsonl(tmp_path / "test.jsonl", [{"lede": "c a b", "headline": "d e f"}])
+        prepared = run(tmp_path, TABLE, "--corpus.valid=valid.jsonl", "--corpus.test=test.jsonl")
+        rule = "headline longer than lede in sub-words"
+        assert prepared.report.dropped["train"][rule] == 1
+        assert prepared.report.dropped["valid"][rule] == 1
+        assert prepared.report.kept["test"] == 1
+        example = prepared.report.examples["train"][rule][0]
+        assert (example.lede, example.headline) == ("a b c", "d e f")
+        train = Dataset(tmp_path / "out")["train"]
+        for batch in Batches(train, size=16, seed=1).epoch(0):
+            assert batch.targets(batch.sources.shape[1]).shape == batch.sources.shape
+
+    def test_empty_sides_are_dropped_everywhere(self, tmp_path: Path) -> None:
+        rows = [
+            {"lede": "", "headline": "x"},
+            {"lede": "x", "headline": None},
+            {"lede": "x", "headline": " \u200b "},
+            {"lede": "words are here", "headline": "?"},  # nothing is left without punctuation
+        ]
+        write_jsonl(tmp_path / "train.jsonl", [*rows, *stories(5)])
+        write_jsonl(tmp_path / "test.jsonl", rows + stories(1, seed=3))
+        prepared = run(tmp_path, TABLE, "--corpus.test=test.jsonl")
+        assert prepared.report.dropped["train"] == {"empty side": 4}
+        assert prepared.report.dropped["test"] == {"empty side": 4}
+        place = prepared.report.examples["train"]["empty side"][0].place
+        assert place == f"{tmp_path / 'train.jsonl'}: line 1"
+
+    def test_limits_in_subwords(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(200))
+        prepared = run(
+            tmp_path, TABLE, "--filter.max_lede_subwords=60", "--filter.max_headline_subwords=15"
+        )
+        train = Dataset(tmp_path / "out")["train"]
+        assert train.sources.lengths().max() <= 60
+        assert train.headlines.lengths().max() <= 15
+        dropped = prepared.report.dropped["train"]
+        assert dropped["lede too long in sub-words"]
+        assert dropped["headline too long in sub-words"]
+
+    def test_nothing_left_to_train_on(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(5))
+        with pytest.raises(CorpusError, match=r"no pair is left to train on.*lede too short 5"):
+            run(tmp_path, TABLE, "--filter.min_lede_words=1000")
+        assert not (tmp_path / "out").exists()
+
+    def test_the_report_is_written_as_json(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", [{"lede": "", "headline": "x"}, *stories(5)])
+        run(tmp_path, TABLE)
+        report = json.loads((tmp_path / "out" / "report.json").read_text())
+        assert report["train"]["read"] == 6
+        assert report["train"]["kept"] == 5
+        assert report["train"]["dropped"]["empty side"]["pairs"] == 1
+
+
+class TestBadRows:
+    def test_the_first_one_stops_the_work_and_leaves_nothing(self, tmp_path: Path) -> None:
+        path = write_jsonl(tmp_path / "train.jsonl", stories(5))
+        with path.open("a") as file:
+            file.write("{broken\n")
+        with pytest.raises(CorpusError, match=r"train\.jsonl: line 6: .*--corpus\.bad_rows=skip"):
+            run(tmp_path, TABLE)
+        assert not (tmp_path / "out").exists()
+
+    def test_skipped_ones_are_kept_with_their_reason(self, tmp_path: Path) -> None:
+        path = write_jsonl(tmp_path / "train.jsonl", stories(5))
+        with path.open("ab") as file:
+            file.write(b'{broken\n{"lede": "x"}\n\xff\xfe\n')
+            file.write(json.dumps(stories(6)[-1]).encode() + b"\n")
+        prepared = run(tmp_path, TABLE, "--corpus.bad_rows=skip")
+        assert prepared.num_rejects == 3
+        assert prepared.report.kept["train"] == 6
+        lines = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+        rejects = [json.loads(line) for line in lines]
+        assert [reject["line"] for reject in rejects] == [6, 7, 8]
+        assert all(reject["file"] == str(path) and reject["reason"] for reject in rejects)
+
+    def test_a_truncated_gzip_keeps_what_was_whole(self, tmp_path: Path) -> None:
+        lines = "".join(json.dumps(row) + "\n" for row in stories(500))
+        (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress(lines.encode())[:-200])
+        with pytest.raises(CorpusError, match=r"train\.jsonl\.gz: line \d+: "):
+            run(tmp_path, '[corpus]\ntrain = ["train.jsonl.gz"]\n')
+        prepared = run(tmp_path, '[corpus]\ntrain = ["train.jsonl.gz"]\n', "--corpus.bad_rows=skip")
+        assert prepared.num_rejects == 1
+        assert 300 < prepared.report.kept["train"] < 500
+
+    @pytest.mark.parametrize(
+        ("train", "sentence"),
+        [
+            ("none.jsonl", r"none\.jsonl: no such file"),
+            ("*.csv", r"no file in .* matches \*\.csv"),
+            ("train.xml", r"train\.xml"),
+        ],
+    )
+    def test_files_that_cannot_be_read(self, tmp_path: Path, train: str, sentence: str) -> None:
+        (tmp_path / "train.xml").write_text("x")
+        with pytest.raises(CorpusError, match=sentence):
+            run(tmp_path, TABLE, f"--corpus.train={train}")
+
+    def test_parallel_files_come_in_twos(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("x\n")
+        with pytest.raises(CorpusError, match="a lede file, then its headline file"):
+            run(tmp_path, TABLE, "--corpus.format=parallel", "--corpus.train=a.txt")
+
+
+class TestFormats:
+    def test_parallel_text(self, tmp_path: Path) -> None:
+        rows = stories(20)
+        for side in ("lede", "headline"):
+            text = "".join(f"{row[side]}\n" for row in rows)
+            (tmp_path / f"{side}.txt.gz").write_bytes(gzip.compress(text.encode()))
+        files = '--corpus.train=["lede.txt.gz", "headline.txt.gz"]'
+        prepared = run(tmp_path, TABLE, files, "--corpus.format=parallel")
+        assert prepared.report.kept == {"train": 20}
+
+    def test_several_files_by_pattern(self, tmp_path: Path) -> None:
+        for part in range(3):
+            write_jsonl(tmp_path / f"part-{part}.jsonl", stories(10, seed=part))
+        prepared = run(tmp_path, TABLE, "--corpus.train=part-*.jsonl")
+        assert prepared.report.kept == {"train": 30}
+
+    def test_gigaword_by_file_lists_with_all_rules(self, tmp_path: Path) -> None:
+        for month, number in (("199405", 40), ("199406", 30)):
+            write_gigaword(tmp_path / "afp" / f"afp_eng_{month}.xml.gz", number, int(month))
+        (tmp_path / "train.splits.txt").write_text("afp/afp_eng_199405\n")
+        (tmp_path / "valid.splits.txt").write_text("afp/afp_eng_199406\n")
+        config = (CONFIGS / "gigaword-paper.toml").read_text()
+        prepared = run(tmp_path, config, "--split.num_valid=8", "--split.num_test=10")
+        assert prepared.report.read["train"] == 41
+        assert prepared.report.dropped["train"]["no paragraph"] == 1
+        assert prepared.report.kept["valid"] == 8
+        assert prepared.report.kept["test"] == 10
+        words = " ".join(headline for _, headline in decoded(Dataset(tmp_path / "out"), "train"))
+        assert words == words.lower()
+        assert not any(character.isdigit() for character in words)
+
+
+def write_gigaword(path: Path, number: int, seed: int) -> None:
+    """A small file in the line layout of Annotated Gigaword."""
+
+    def parse(words: list[str]) -> str:
+        return "(ROOT (S " + " ".join(f"(X {word})" for word in words) + "))"
+
+    documents = []
+    for i, story in enumerate(generate(number, seed)):
+        lede = story.lede.rstrip(".").replace(",", " ,").split()
+        # Words the block list would catch by accident are not what this test is about.
+        headline = [word for word in story.headline.split() if not {"ap", "by"} & {word[:2]}]
+        documents.append(
+            f'<DOC id="AFP_ENG_19940501.{i:04}" type="story" >\n<HEADLINE>\n{parse(headline)}\n'
+            f"</HEADLINE>\n<TEXT>\n<P>\n{parse(lede)[:-2]} (. .)))\n</P>\n</TEXT>\n</DOC>\n"
+        )
+    documents.append(
+        '<DOC id="AFP_ENG_19940501.9999" type="story" >\n<HEADLINE>\n(ROOT (X none))\n</HEADLINE>\n'
+        "<TEXT>\n</TEXT>\n</DOC>\n"
+    )
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(("<FILE>\n" + "".join(documents) + "</FILE>\n").encode()))
+
+
+class TestCrash:
+    def test_an_output_that_is_there_is_not_touched(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(20))
+        run(tmp_path, TABLE)
+        before = Dataset(tmp_path / "out").checksum
+        with pytest.raises(DatasetError, match="is there already"):
+            run(tmp_path, TABLE, "--subword.merges=3")
+        assert Dataset(tmp_path / "out").checksum == before
+
+    def test_killed_at_any_moment_it_leaves_no_dataset_or_a_whole_one(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(3000))
+        output = tmp_path / "out"
+        config = tmp_path / "config.toml"
+        config.write_text(TABLE)
+        command = [
+            *(sys.executable, "-m", "ledeline", "prepare", str(config)),
+            *(f"--corpus.root={tmp_path}", f"--dataset.output={output}"),
+            *("--subword.merges=300", "--dataset.overwrite=true"),
+        ]
+        start = time.monotonic()
+        subprocess.run(command, check=True, capture_output=True)
+        whole, duration = Dataset(output).checksum, time.monotonic() - start
+        moments = random.Random(1)
+        outcomes = set()
+        for attempt in range(12):
+            if attempt % 2:
+                for path in output.glob("*"):
+                    path.unlink()
+                output.rmdir()
+            with subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ) as process:
+                time.sleep(moments.uniform(0, duration))
+                os.kill(process.pid, signal.SIGKILL)
+            outcomes.add(output.exists())
+            if output.exists():
+                dataset = Dataset(output)
+                dataset.verify()
+                assert dataset.checksum == whole
+            else:
+                subprocess.run(command, check=True, capture_output=True)
+                assert Dataset(output).checksum == whole
+        assert outcomes == {True, False}
+        subprocess.run(command, check=True, capture_output=True)
+        assert list(tmp_path.glob(".out.*")) == []  # what the killed runs left is gone
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_configurations_are_sound(path: Path) -> None:
+    assert load(PrepareConfig, path).corpus.train

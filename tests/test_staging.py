@@ -1,0 +1,107 @@
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ledeline.errors import DatasetError
+from ledeline.staging import whole_folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_folder_appears_when_the_block_ends(tmp_path: Path) -> None:
+    output = tmp_path / "deep" / "out"
+    with whole_folder(output) as folder:
+        (folder / "file").write_text("x")
+        assert not output.exists()
+    assert (output / "file").read_text() == "x"
+    assert names(output.parent) == ["out"]
+
+
+def test_nothing_is_left_of_a_failure(tmp_path: Path) -> None:
+    def fail() -> None:
+        with whole_folder(tmp_path / "out") as folder:
+            (folder / "file").write_text("x")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert names(tmp_path) == []
+
+
+def test_what_is_there_is_not_overwritten_unasked(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").write_text("x")
+    with (
+        pytest.raises(DatasetError, match=r"out is there already; .*overwrite=true"),
+        whole_folder(tmp_path / "out"),
+    ):
+        pass
+    assert names(tmp_path / "out") == ["precious"]
+
+
+def test_overwriting_keeps_the_old_one_until_the_new_is_whole(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / "old").write_text("x")
+    with pytest.raises(RuntimeError), whole_folder(output, overwrite=True):
+        raise RuntimeError
+    assert names(output) == ["old"]
+    with whole_folder(output, overwrite=True) as folder:
+        (folder / "new").write_text("x")
+    assert names(output) == ["new"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".out.old").mkdir()
+    (tmp_path / ".out.old" / "old").write_text("x")
+    with pytest.raises(DatasetError, match="is there already"), whole_folder(tmp_path / "out"):
+        pass
+    assert names(tmp_path / "out") == ["old"]
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with whole_folder(tmp_path / "out") as folder:
+        (folder / "file").write_text("x")
+    assert names(tmp_path / "out") == ["file"]
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(DatasetError, match="out is a file"), whole_folder(tmp_path / "out"):
+        pass
+
+
+def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
+    with (tmp_path / ".out.lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(DatasetError, match="another run"), whole_folder(tmp_path / "out"):
+            pass
+
+
+def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from ledeline.staging import whole_folder\n"
+        "with whole_folder(Path(sys.argv[1])) as folder:\n"
+        "    (folder / 'half').write_text('x'); print('ready', flush=True); time.sleep(60)"
+    )
+    output = tmp_path / "out"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(output)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        os.kill(process.pid, signal.SIGKILL)
+    assert not output.exists()
+    with whole_folder(output) as folder:
+        (folder / "file").write_text("x")
+    assert names(output) == ["file"]
+    assert names(tmp_path) == ["out"]
