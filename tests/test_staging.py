@@ -1,3 +1,4 @@
+import errno
 import fcntl
 import os
 import signal
@@ -78,6 +79,16 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
     with pytest.raises(DatasetError, match="out is a file"), whole_folder(tmp_path / "out"):
         pass
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    def fill() -> None:
+        with whole_folder(tmp_path / "out"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DatasetError, match="out: the disk is full; make room"):
+        fill()
+    assert names(tmp_path) == []
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:

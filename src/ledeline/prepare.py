@@ -46,7 +46,6 @@ class Prepared(NamedTuple):
     folder: Path
     report: Report
     num_rejects: int
-    num_types: int
 
 
 def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
@@ -71,7 +70,7 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
         (folder / REPORT).write_text(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         (folder / CONFIG).write_text(f"# ledeline {__version__}, all keys\n{to_toml(config)}")
         writer.finish()
-    return Prepared(config.dataset.output, report, reading.num_rejects, len(subwords))
+    return Prepared(config.dataset.output, report, reading.num_rejects)
 
 
 def _reused_subwords(config: PrepareConfig) -> Subwords | None:

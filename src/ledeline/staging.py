@@ -1,5 +1,6 @@
 """A folder that appears whole or not at all, whenever the program is killed."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -32,6 +33,10 @@ def whole_folder(output: Path, *, overwrite: bool = False) -> Iterator[Path]:
             yield partial
             _refuse_taken(output, overwrite)
             _settle(partial, output, old)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DatasetError(f"{output}: the disk is full; make room and run again") from None
+            raise
         finally:
             _remove(partial)
 

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledeline.corpus.filters import Report
+from ledeline.dataset import Dataset
 from ledeline.prepare import REJECTS, REPORT, Prepared
 
 
@@ -41,6 +42,7 @@ class Bars:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Move the bar of a stage, which appears when it is first heard of."""
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total)
         self._progress.update(self._tasks[stage], completed=done, total=total)
@@ -65,11 +67,15 @@ class _Rate(ProgressColumn):
 
 
 def prepared_summary(prepared: Prepared) -> RenderableType:
-    """What `ledeline prepare` says at its end: the filter report with examples, and where it is."""
-    where = f"{prepared.folder}: {prepared.num_types:,} sub-word types; details in {REPORT}"
+    """What `ledeline prepare` says at its end: the filter report, a pair as a model sees it."""
     lines: list[RenderableType] = [report_table(prepared.report), *_examples(prepared.report)]
     if prepared.num_rejects:
         lines.append(Text(f"{prepared.num_rejects:,} bad rows, each with its reason in {REJECTS}"))
+    dataset = Dataset(prepared.folder)
+    types = dataset.subwords.types
+    for side, ids in zip(("lede", "headline"), dataset["train"][0], strict=True):
+        lines.append(Text(f"{side:8}  ", style="dim").append(" ".join(types[i] for i in ids)))
+    where = f"{prepared.folder}: {len(types):,} sub-word types; details in {REPORT}"
     return Group(*lines, Text(where, style="bold"))
 
 

@@ -78,7 +78,7 @@ def test_a_pair_that_is_there_twice_is_drawn_once(tmp_path: Path) -> None:
     valid, test, rest = draw(config, pairs)
     assert (valid[0] - test[0]) % 2
     assert len(rest) == 98
-    with pytest.raises(ConfigError, match="= 3, and the pool .* only 2 different pairs"):
+    with pytest.raises(ConfigError, match=r"= 3, and the pool .* only 2 different pairs"):
         draw(SplitConfig(by="random", num_valid=3), pairs)
 
 
