@@ -11,13 +11,28 @@ profiles:
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Final, Protocol
 
 JOINER: Final = "\uffed"  # ￭; `clean` keeps it out of text, so it can only be our mark
-_CACHED_CHUNKS: Final = 2**18  # covers nearly all of a corpus in about 100 MB
+_MAX_CACHED_CHUNKS: Final = 2**19  # covers nearly all of a corpus in some 150 MB
+
+
+class _ChunkCache(dict[str, tuple[str, ...]]):
+    """The words of each chunk met so far; when it is full, new chunks are not kept."""
+
+    def __init__(self, split: Callable[[str], tuple[str, ...]]) -> None:
+        super().__init__()
+        self._split = split
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        words = self._split(chunk)
+        if len(self) < _MAX_CACHED_CHUNKS:
+            self[chunk] = words
+        return words
+
 
 # --- the door ---------------------------------------------------------------------------------
 
@@ -84,7 +99,7 @@ class _Paper:
         chunks = text.split(" ") if text else []
         if text.replace("UNK", "unk") == text.lower() and _is_tokenised(chunks):
             return chunks
-        words = list(chain.from_iterable(map(_treebank_words, chunks)))
+        words = list(chain.from_iterable(map(_treebank_words.__getitem__, chunks)))
         if words and words[-1] == "no.":
             words[-1:] = ["no", "."]  # a number would have followed
         elif words and _is_abbreviation(words[-1]):
@@ -107,7 +122,11 @@ class _Natural:
     def words(self, text: str) -> list[str]:
         """Words, numbers and punctuation marks, each with the joiner where it touched."""
         text = clean(text)
-        return list(chain.from_iterable(map(_natural_words, text.split(" ")))) if text else []
+        return (
+            list(chain.from_iterable(map(_natural_words.__getitem__, text.split(" "))))
+            if text
+            else []
+        )
 
     def headline(self, words: Sequence[str]) -> list[str]:
         """Keep every word."""
@@ -194,14 +213,22 @@ _CONTRACTIONS: Final = tuple(
         (r"(?:^|(?<= ))`(?=[^ `])", "` "),
     )
 )
+_PLAIN = re.compile(r"[a-z#]+(?:-[a-z#]+)*\.?")  # most chunks: none of the above applies
 _ELISIONS: Final = frozenset(["'n'", "ol'", "d'", "l'", "o'"])  # rock 'n' roll, good ol' days
 _CLOSERS: Final = frozenset(["''", "'", "-rrb-", "-rsb-", "-rcb-"])
 
 
+def _lower(text: str) -> str:
+    """Lower case; of a few letters it is not in form NFC."""
+    return unicodedata.normalize("NFC", text.lower())
+
+
 def _spread(chunk: str) -> list[str]:
     """A chunk between spaces -> its tokens, but for periods."""
-    if chunk.isalpha() or chunk in _ELISIONS:
+    if _PLAIN.fullmatch(chunk) or chunk in _ELISIONS:
         return [chunk]
+    if chunk.endswith(",") and _PLAIN.fullmatch(chunk, 0, len(chunk) - 1):
+        return [chunk[:-1], ","]
     chunk = chunk.translate(_FOLDED)
     for pattern, replacement in _TREEBANK:
         chunk = pattern.sub(replacement, chunk)
@@ -234,15 +261,15 @@ def _split_period(words: list[str]) -> list[str]:
     return words
 
 
-@lru_cache(_CACHED_CHUNKS)
+@_ChunkCache
 def _treebank_words(chunk: str) -> tuple[str, ...]:
     """A chunk of raw text -> tokens."""
-    return tuple(_split_period(_settle(chunk.lower()))) if chunk != "UNK" else (chunk,)
+    return tuple(_split_period(_settle(_lower(chunk)))) if chunk != "UNK" else (chunk,)
 
 
-@lru_cache(_CACHED_CHUNKS)
+@lru_cache(2**16)
 def _is_token(chunk: str) -> bool:
-    return chunk == "UNK" or [chunk] == _settle(chunk.lower())
+    return chunk == "UNK" or [chunk] == _settle(_lower(chunk))
 
 
 def _is_tokenised(chunks: Sequence[str]) -> bool:
@@ -275,7 +302,7 @@ _PIECE = re.compile(
 _IS_WORD = re.compile(rf"[^{_MARKS}]")
 
 
-@lru_cache(_CACHED_CHUNKS)
+@_ChunkCache
 def _natural_words(chunk: str) -> tuple[str, ...]:
     """A chunk between spaces -> pieces, joiners on punctuation wherever two pieces touch."""
     words = _PIECE.findall(chunk)
