@@ -1,11 +1,12 @@
 """How fast words become sub-word ids, next to subword-nmt and Hugging Face tokenizers.
 
-    python bench/subword.py [--input FILE] [--lines N] [--merges N] [--repeats N]
+    python bench/subword.py [--input PATH] [--lines N] [--merges N] [--repeats N] [--learn]
 
 All tools get the same merges, learned here from the same lines, and one thread each. Each sees all
 lines once before, which fills its cache of words; then they take turns, so that a slow moment of
-the machine hits them alike. FILE is text with words between white space, one line each; without it
-the lines come from the synthetic newsroom.
+the machine hits them alike. PATH is a dataset, whose training pairs are taken, or a text file with
+words between white space; without it the lines come from the synthetic newsroom. With --learn
+subword-nmt learns from the same words too, and the merges are compared.
 
 The tools do not do quite the same. ledeline gives the ids of all lines in one array. tokenizers
 gives an object for each line, whose ids are read here as a list, and it drops characters that are
@@ -14,6 +15,7 @@ looking up their ids would come on top.
 """
 
 import argparse
+import io
 import os
 import platform
 import shlex
@@ -27,6 +29,7 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
+from ledeline.dataset import Dataset
 from ledeline.subword import SPECIALS, Subwords
 
 BATCH = 100  # lines in one call of tokenizers; with 1,000 or 10,000 it is slower
@@ -43,7 +46,10 @@ def main() -> None:
     print(f"{len(lines):,} lines, {counts.total():,} words, {len(counts):,} different words")
     begin = time.perf_counter()
     subwords = Subwords.learn(counts, options.merges)
-    print(f"{len(subwords.merges):,} merges learned in {time.perf_counter() - begin:.1f} s\n")
+    print(f"{len(subwords.merges):,} merges learned in {time.perf_counter() - begin:.1f} s")
+    if options.learn:
+        learn_with_subword_nmt(counts, subwords)
+    print()
     runs = {"ledeline": subwords.encode_lines}
     runs |= subword_nmt_run(subwords, lines) | tokenizers_run(subwords, lines)
     seconds = measure(runs, lines, options.repeats)
@@ -52,10 +58,11 @@ def main() -> None:
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--input", type=Path, help="a text file (default: the synthetic newsroom)")
+    parser.add_argument("--input", type=Path, help="dataset or text (default: the newsroom)")
     parser.add_argument("--lines", type=int, default=200_000, help="how many to use, at most")
     parser.add_argument("--merges", type=int, default=5000)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--learn", action="store_true", help="let subword-nmt learn, too")
     return parser.parse_args()
 
 
@@ -69,7 +76,12 @@ def print_machine() -> None:
 
 
 def read_lines(options: argparse.Namespace) -> Iterator[str]:
-    if options.input:
+    if options.input and options.input.is_dir():
+        dataset = Dataset(options.input)
+        for pair in map(dataset["train"].__getitem__, range((options.lines + 1) // 2)):
+            for ids in pair:
+                yield " ".join(dataset.subwords.decode(ids))
+    elif options.input:
         with options.input.open(encoding="utf-8") as file:
             yield from file
     else:
@@ -78,6 +90,18 @@ def read_lines(options: argparse.Namespace) -> Iterator[str]:
         for pair in generate((options.lines + 1) // 2, seed=1):
             yield pair.lede
             yield pair.headline
+
+
+def learn_with_subword_nmt(counts: Counter[str], subwords: Subwords) -> None:
+    from subword_nmt.learn_bpe import learn_bpe
+
+    words = io.StringIO("".join(f"{word} {count}\n" for word, count in counts.items()))
+    codes = io.StringIO()
+    begin = time.perf_counter()
+    learn_bpe(words, codes, len(subwords.merges), is_dict=True)
+    same = codes.getvalue().split("\n")[1:-1] == [" ".join(pair) for pair in subwords.merges]
+    seconds = time.perf_counter() - begin
+    print(f"subword-nmt learned in {seconds:.1f} s, {'the same' if same else 'OTHER'} merges")
 
 
 def subword_nmt_run(subwords: Subwords, lines: list[str]) -> dict[str, Run]:
