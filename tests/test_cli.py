@@ -114,6 +114,19 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert "Traceback" not in shown.stderr
 
 
+def test_a_terminal_without_unicode_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"lede": "Café owners\u2028 win, again", "headline": "☃"}\n')
+    (tmp_path / "c.toml").write_text(
+        '[text]\nprofile = "natural"\n[corpus]\ntrain = ["a.jsonl"]\n[dataset]\noutput = "é"\n',
+        encoding="utf-8",
+    )
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "ledeline", "prepare", "c.toml"]
+    shown = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "?" in shown.stdout
+
+
 def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     ledeline("synth", "--pairs", "20000", "--output", tmp_path / "a.jsonl")
     (tmp_path / "c.toml").write_text('[corpus]\ntrain = ["a.jsonl"]\n[dataset]\noutput = "out"\n')

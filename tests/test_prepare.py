@@ -209,6 +209,10 @@ class TestSplits:
         ("options", "sentence"),
         [
             (["--split.by=date"], "needs split.valid_from"),
+            (
+                ["--split.by=date", "--split.test_from=2024-01-01", "--corpus.format=parallel"],
+                "parallel text has no dates",
+            ),
             (["--split.by=random"], "needs split.num_valid"),
             (["--split.by=random", "--split.num_test=5", "--corpus.test=x"], "has files already"),
             (["--split.by=random", "--split.num_valid=5", "--corpus.valid=x"], "has files already"),
@@ -282,6 +286,22 @@ class TestFilters:
         dropped = prepared.report.dropped["train"]
         assert dropped["lede too long in sub-words"]
         assert dropped["headline too long in sub-words"]
+
+    def test_rules_look_at_words_without_joiners(self, tmp_path: Path) -> None:
+        rows = [
+            {"lede": "Stocks fell. Bonds rose", "headline": "Stocks down"},
+            {"lede": "Stocks fell, bonds rose", "headline": "Stocks down"},
+            {"lede": "Stocks fell far. Bonds rose", "headline": "Live: stocks"},
+        ]
+        write_jsonl(tmp_path / "train.jsonl", rows + stories(5))
+        prepared = run(
+            tmp_path,
+            TABLE,
+            "--text.profile=natural",
+            "--filter.require_period=true",
+            "--filter.blocklist= : ",
+        )
+        assert prepared.report.dropped["train"] == {"lede without period": 1, "blocked headline": 1}
 
     def test_nothing_left_to_train_on(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(5))

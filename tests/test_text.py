@@ -190,6 +190,10 @@ class TestNatural:
     def test_printable_ascii_comes_back_up_to_runs_of_spaces(self, text: str) -> None:
         assert NATURAL.join(NATURAL.words(text)) == " ".join(text.split())
 
+    def test_plain_words_have_no_joiners(self) -> None:
+        assert NATURAL.plain(["$￭", "5", "￭-￭", "￭."]) == ["$", "5", "-", "."]
+        assert PAPER.plain(["$", "#"]) == ["$", "#"]
+
     def test_headline_keeps_everything(self) -> None:
         assert NATURAL.headline(["Why", "￭?"]) == ["Why", "￭?"]
 

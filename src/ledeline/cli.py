@@ -1,5 +1,6 @@
 """The command `ledeline`: verbs that parse, call one function, and print."""
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -98,5 +99,8 @@ def synth(
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command; a terminal that cannot show a character gets a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

@@ -151,6 +151,8 @@ class PrepareConfig:
     def __post_init__(self) -> None:
         if self.split.by == "random":
             self._check_draw()
+        if self.split.by == "date" and self.corpus.format == "parallel":
+            raise BadValue("split.by", "date", "parallel text has no dates")
         if self.split.by == "date" and (self.corpus.valid or self.corpus.test):
             raise BadValue("split.by", "date", "all files belong in corpus.train then")
 

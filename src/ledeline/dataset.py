@@ -230,7 +230,7 @@ class DatasetWriter:
             "files": {name: _checksums(self._folder / name) for name in self._files},
         }
         manifest["checksum"] = _manifest_checksum(manifest)
-        (self._folder / MANIFEST).write_text(json.dumps(manifest))
+        (self._folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
 class _ColumnWriter:

@@ -67,10 +67,14 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
             _write_text(folder, split, part.pairs, encoder.kept[split], words)
         for path in folder.glob("*.words"):
             path.unlink()
-        (folder / REPORT).write_text(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
-        (folder / CONFIG).write_text(f"# ledeline {__version__}, all keys\n{to_toml(config)}")
+        _write(folder / REPORT, json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+        _write(folder / CONFIG, f"# ledeline {__version__}, all keys\n{to_toml(config)}")
         writer.finish()
     return Prepared(config.dataset.output, report, reading.num_rejects)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
 
 
 def _reused_subwords(config: PrepareConfig) -> Subwords | None:
@@ -135,7 +139,8 @@ class _Reading:
         headline = self._profile.headline(full_headline)
         rule = "empty side" if not lede or not headline else None
         if rule is None and pool != TEST:
-            rule = self._filter.verdict(lede, full_headline)
+            plain = self._profile.plain
+            rule = self._filter.verdict(plain(lede), plain(full_headline))
         if rule is None:
             self._stores[pool].append(lede, headline)
         else:

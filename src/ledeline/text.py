@@ -85,6 +85,9 @@ class Profile(Protocol):
     def headline(self, words: Sequence[str]) -> list[str]:
         """Words of a headline -> the words a model learns to write."""
 
+    def plain(self, words: Sequence[str]) -> Sequence[str]:
+        """Words -> the same without marks of the profile, as people would write them."""
+
     def join(self, words: Iterable[str]) -> str:
         """Words -> text."""
 
@@ -110,6 +113,10 @@ class _Paper:
         """Drop the punctuation that NAMAS drops from headlines."""
         return [word for word in words if word not in HEADLINE_PUNCTUATION]
 
+    def plain(self, words: Sequence[str]) -> Sequence[str]:
+        """Tokens carry no marks."""
+        return words
+
     def join(self, words: Iterable[str]) -> str:
         """Tokens with a space between."""
         return " ".join(words)
@@ -131,6 +138,10 @@ class _Natural:
     def headline(self, words: Sequence[str]) -> list[str]:
         """Keep every word."""
         return list(words)
+
+    def plain(self, words: Sequence[str]) -> Sequence[str]:
+        """Words without joiners."""
+        return [word.strip(JOINER) for word in words]
 
     def join(self, words: Iterable[str]) -> str:
         """Undo `words`: a space between two words unless one of them carries the joiner there."""
