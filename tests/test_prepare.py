@@ -97,6 +97,15 @@ class TestWhole:
         run(tmp_path, TABLE, "--dataset.overwrite=true")
         assert Dataset(tmp_path / "out").subwords.types == with_valid
 
+    def test_what_is_held_out_teaches_no_subwords(self, tmp_path: Path) -> None:
+        rows = stories(100)
+        held_out = [{"lede": f"zyzzyva {row['lede']}", "headline": "zyzzyva"} for row in rows[:50]]
+        write_jsonl(tmp_path / "train.jsonl", rows + held_out)
+        write_jsonl(tmp_path / "test.jsonl", held_out)
+        prepared = run(tmp_path, TABLE, "--corpus.test=test.jsonl")
+        assert prepared.report.dropped["train"] == {"also in a held-out split": 50}
+        assert "zy@@" not in Dataset(tmp_path / "out").subwords.types
+
     def test_subwords_can_be_reused(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(200))
         run(tmp_path, TABLE)
@@ -307,6 +316,9 @@ class TestFilters:
         write_jsonl(tmp_path / "train.jsonl", stories(5))
         with pytest.raises(CorpusError, match=r"no pair is left to train on.*lede too short 5"):
             run(tmp_path, TABLE, "--filter.min_lede_words=1000")
+        write_jsonl(tmp_path / "train.jsonl", [{"lede": "a b", "headline": "a b"}])
+        with pytest.raises(CorpusError, match=r"no pair is left .*headline longer than lede .* 1$"):
+            run(tmp_path, TABLE)
         assert not (tmp_path / "out").exists()
 
     def test_the_report_is_written_as_json(self, tmp_path: Path) -> None:

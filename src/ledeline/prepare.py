@@ -38,6 +38,7 @@ from ledeline.text import PROFILES, Profile, clean
 
 REPORT, REJECTS, CONFIG = "report.json", "rejects.jsonl", "config.toml"
 UNKNOWN = SPECIALS[UNK]
+SIDES = ("ledes", "headlines")
 
 
 class Prepared(NamedTuple):
@@ -57,13 +58,14 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
         reading = _Reading(config, profile, folder, report)
         pools = reading.run(progress)
         parts = _split(config, pools, report)
-        words = _Words(reading.numbers, profile, config.text.unknown_below, parts)
+        words = _Words(reading.numbers, profile, config.text.unknown_below)
         _drop_repeated(parts, words, report)
+        words.count(parts[TRAIN])
         subwords = reused or _learn(config, words, progress)
-        encoder = _Encoder(subwords, words, config.filter, report)
+        encoder = _Encoder(subwords, words, config.filter, report, progress)
         writer = DatasetWriter(folder, profile, subwords)
         for split, part in parts.items():
-            writer.write_split(split, encoder.encode(split, part, progress))
+            writer.write_split(split, encoder.encode(split, part))
             _write_text(folder, split, part.pairs, encoder.kept[split], words)
         for path in folder.glob("*.words"):
             path.unlink()
@@ -85,6 +87,11 @@ def _reused_subwords(config: PrepareConfig) -> Subwords | None:
         raise ConfigError(
             f"subword.reuse: {config.subword.reuse} has the text profile {dataset.profile.name}, "
             f"and text.profile is {config.text.profile}"
+        )
+    if config.text.unknown_below and UNKNOWN not in dataset.subwords.unknown_words:
+        raise ConfigError(
+            f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
+            f"{config.subword.reuse} know no {UNKNOWN}"
         )
     return dataset.subwords
 
@@ -177,10 +184,7 @@ def _split(config: PrepareConfig, pools: dict[str, StoredPairs], report: Report)
             if len(rows) or split == pool:
                 parts[split] = Part(pools[pool], rows)
                 report.move(pool, split, len(rows))
-    parts = {split: part for split, part in parts.items() if len(part.rows)}
-    if TRAIN not in parts:
-        raise CorpusError(f"no pair is left to train on; what was dropped: {report.summary(TRAIN)}")
-    return parts
+    return {split: part for split, part in parts.items() if len(part.rows) or split == TRAIN}
 
 
 def _drop_repeated(parts: dict[str, Part], words: "_Words", report: Report) -> None:
@@ -202,23 +206,24 @@ def _drop_repeated(parts: dict[str, Part], words: "_Words", report: Report) -> N
 class _Words:
     """The different words of the corpus by their numbers, and which of them each side knows."""
 
-    def __init__(
-        self, numbers: WordNumbers, profile: Profile, unknown_below: int, parts: dict[str, Part]
-    ) -> None:
-        self._profile = profile
+    def __init__(self, numbers: WordNumbers, profile: Profile, unknown_below: int) -> None:
+        self._profile, self._unknown_below = profile, unknown_below
         self.unknown = {*profile.unknown_words, *([UNKNOWN] if unknown_below else [])}
-        unknown = numbers[UNKNOWN] if unknown_below else 0
+        self._unknown_number = numbers[UNKNOWN] if unknown_below else 0
         self.words = list(numbers)
-        train = parts[TRAIN]
-        self.counts = {}
-        self.known = {}  # side -> for each word the number of the word it is read as
-        for side in ("ledes", "headlines"):
-            counts = self._count(getattr(train.pairs, side), train.rows)
-            known = np.where(counts < unknown_below, unknown, np.arange(len(self.words)))
-            self.known[side] = known
-            self.counts[side] = np.bincount(known, counts, len(self.words)).astype(np.int64)
+        self.counts = np.zeros(len(self.words), np.int64)  # in training, on both sides
+        self.known: dict[str, Numbers] = {}  # side -> for each word the word it is read as
 
-    def _count(self, runs: Runs, rows: Numbers) -> Numbers:
+    def count(self, train: Part) -> None:
+        """Count the words of training, and decide which of them each side knows."""
+        for side in SIDES:
+            counts = self._count_side(getattr(train.pairs, side), train.rows)
+            all_words = np.arange(len(self.words))
+            known = np.where(counts < self._unknown_below, self._unknown_number, all_words)
+            self.known[side] = known
+            self.counts += np.bincount(known, counts, len(self.words)).astype(np.int64)
+
+    def _count_side(self, runs: Runs, rows: Numbers) -> Numbers:
         counts = np.zeros(len(self.words), np.int64)
         for chunk in chunks(rows):
             counts += np.bincount(runs.take(chunk)[0], minlength=len(counts))
@@ -238,11 +243,10 @@ class _Words:
 
 def _learn(config: PrepareConfig, words: _Words, progress: Progress) -> Subwords:
     """Learn joint sub-words from both sides of the training pairs."""
-    counts = words.counts["ledes"] + words.counts["headlines"]
     return Subwords.learn(
         {
             word: count
-            for word, count in zip(words.words, counts.tolist(), strict=True)
+            for word, count in zip(words.words, words.counts.tolist(), strict=True)
             if count and word not in words.unknown
         },
         config.subword.merges,
@@ -256,27 +260,38 @@ class _Encoder:
     """Turns pairs of word numbers into sub-word ids, and drops what the ids do not allow."""
 
     def __init__(
-        self, subwords: Subwords, words: _Words, config: FilterConfig, report: Report
+        self,
+        subwords: Subwords,
+        words: _Words,
+        config: FilterConfig,
+        report: Report,
+        progress: Progress,
     ) -> None:
-        self._words, self._config, self._report = words, config, report
-        pieces = Runs(*subwords.encode_lines(words.words))
+        self._words, self._config, self._report, self._progress = words, config, report, progress
+        each_word = counted(words.words, "cut words", len(words.words), progress)
+        pieces = Runs(*subwords.encode_lines(each_word))
         self._pieces, self._num_pieces = pieces, np.diff(pieces.starts)
         self.kept: dict[str, list[Numbers]] = {}  # the rows that went into each split
 
-    def encode(self, split: str, part: Part, progress: Progress) -> Iterator[Chunk]:
+    def encode(self, split: str, part: Part) -> Iterator[Chunk]:
         """The encoded pairs of a split, in chunks."""
+        self.kept[split] = []
         done = 0
         for rows in chunks(part.rows):
             if split != TEST:
                 rows = self._fitting(split, part.pairs, rows)
-            self.kept.setdefault(split, []).append(rows)
+            self.kept[split].append(rows)
             yield Chunk(
                 *self._ids("ledes", part.pairs.ledes, rows),
                 *self._ids("headlines", part.pairs.headlines, rows),
             )
             done = min(done + CHUNK, len(part.rows))
-            progress(f"encode {split}", done, len(part.rows))
-        self._report.count_kept(split, sum(map(len, self.kept[split])))
+            self._progress(f"encode {split}", done, len(part.rows))
+        num_kept = sum(map(len, self.kept[split]))
+        self._report.count_kept(split, num_kept)
+        if split == TRAIN and not num_kept:
+            dropped = self._report.summary(split)
+            raise CorpusError(f"no pair is left to train on; what was dropped: {dropped}")
 
     def _fitting(self, split: str, pairs: StoredPairs, rows: Numbers) -> Numbers:
         lede_lengths = self._lengths("ledes", pairs.ledes, rows)
