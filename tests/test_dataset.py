@@ -237,6 +237,7 @@ class TestBatches:
         assert order(1, 0) == order(1, 0)
         assert order(1, 0) != order(2, 0)
         assert order(1, 0) != order(1, 1)
+        assert sorted(order(1, 0)) != sorted(order(1, 1))  # other pairs share a batch, too
 
     @pytest.mark.parametrize("stop", [0, 1, 17, 40, 90])
     def test_a_saved_position_goes_on_exactly(self, folder: Path, stop: int) -> None:

@@ -152,9 +152,11 @@ class TestWhole:
         row = {"lede": "nec and UNK corp. said <unk> .", "headline": "nec UNK"}
         write_jsonl(tmp_path / "train.jsonl", [row, *stories(20)])
         run(tmp_path, TABLE)
-        source, headline = Dataset(tmp_path / "out")["train"][0]
+        dataset = Dataset(tmp_path / "out")
+        source, headline = dataset["train"][0]
         assert source.count(UNK) == 2
         assert headline[-1] == UNK
+        assert "K" not in dataset.subwords.alphabet  # a mark is no text to learn from
 
 
 class TestSplits:
@@ -283,6 +285,15 @@ class TestFilters:
         assert prepared.report.dropped["test"] == {"empty side": 4}
         place = prepared.report.examples["train"]["empty side"][0].place
         assert place == f"{tmp_path / 'train.jsonl'}: line 1"
+
+    def test_rules_spare_the_test(self, tmp_path: Path) -> None:
+        for split in ("train", "valid", "test"):
+            write_jsonl(tmp_path / f"{split}.jsonl", stories(30, seed=ord(split[1])))
+        files = ["--corpus.valid=valid.jsonl", "--corpus.test=test.jsonl"]
+        prepared = run(tmp_path, TABLE, *files, "--filter.max_lede_words=25")
+        assert prepared.report.kept["test"] == 30
+        assert prepared.report.dropped["train"]["lede too long"]
+        assert prepared.report.dropped["valid"]["lede too long"]
 
     def test_limits_in_subwords(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(200))

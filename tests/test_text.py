@@ -113,6 +113,7 @@ class TestPaper:
             ('("x")', "-lrb- `` x '' -rrb-"),
             ("etc...", "etc ..."),
             ("World No. 1 said no.", "world no. # said no ."),
+            ("'It is Japan's' shouldn't've", "` it is japan 's ' should n't 've"),
             ("", ""),
             ("?", "?"),
             ("🔴", "🔴"),
