@@ -455,6 +455,14 @@ class TestCrash:
             run(tmp_path, TABLE, "--subword.merges=3")
         assert Dataset(tmp_path / "out").checksum == before
 
+    def test_overwriting_is_for_datasets(self, tmp_path: Path) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(20))
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "letters.txt").write_text("precious")
+        with pytest.raises(DatasetError, match="is not overwritten"):
+            run(tmp_path, TABLE, "--dataset.overwrite=true")
+        assert (tmp_path / "out" / "letters.txt").read_text() == "precious"
+
     def test_killed_at_any_moment_it_leaves_no_dataset_or_a_whole_one(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(3000))
         output = tmp_path / "out"

@@ -51,13 +51,48 @@ def test_overwriting_keeps_the_old_one_until_the_new_is_whole(tmp_path: Path) ->
     output = tmp_path / "out"
     output.mkdir()
     (output / "old").write_text("x")
-    with pytest.raises(RuntimeError), whole_folder(output, overwrite=True):
+    with pytest.raises(RuntimeError), whole_folder(output, replace="old"):
         raise RuntimeError
     assert names(output) == ["old"]
-    with whole_folder(output, overwrite=True) as folder:
+    with whole_folder(output, replace="old") as folder:
         (folder / "new").write_text("x")
     assert names(output) == ["new"]
     assert names(tmp_path) == ["out"]
+
+
+def test_a_folder_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "precious").write_text("x")
+    with (
+        pytest.raises(DatasetError, match=r"out is not overwritten, for it has no dataset\.json"),
+        whole_folder(tmp_path / "out", replace="dataset.json"),
+    ):
+        pass
+    assert names(tmp_path / "out") == ["precious"]
+    assert names(tmp_path) == ["out"]
+
+
+def test_a_link_is_written_where_it_leads(tmp_path: Path) -> None:
+    real, link = tmp_path / "disk" / "real", tmp_path / "link"
+    link.symlink_to(real)
+    for content in ("first", "second"):
+        with whole_folder(link, replace="file") as folder:
+            (folder / "file").write_text(content)
+        assert link.is_symlink()
+        assert (real / "file").read_text() == content
+    assert names(tmp_path) == ["disk", "link"]
+    assert names(real.parent) == ["real"]
+
+
+def test_a_lock_that_was_removed_meanwhile_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends_meanwhile(file: object, operation: int) -> None:
+        (tmp_path / ".out.lock").unlink()  # between our opening and our locking
+
+    monkeypatch.setattr(fcntl, "flock", ends_meanwhile)
+    with pytest.raises(DatasetError, match="another run"), whole_folder(tmp_path / "out"):
+        pass
 
 
 def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:

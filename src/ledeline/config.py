@@ -134,7 +134,9 @@ class DatasetConfig:
     """What is written."""
 
     output: Annotated[Path, "Folder of the dataset; it appears whole or not at all."]
-    overwrite: Annotated[bool, "Replace a dataset that is there."] = False
+    overwrite: Annotated[
+        bool, "Replace a dataset that is there; any other folder is left alone."
+    ] = False
 
 
 @section

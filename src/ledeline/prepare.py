@@ -28,7 +28,7 @@ from ledeline.corpus.store import (
     WordNumbers,
     chunks,
 )
-from ledeline.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.dataset import MANIFEST, Chunk, Dataset, DatasetWriter
 from ledeline.errors import ConfigError, CorpusError
 from ledeline.progress import Progress, counted, silent
 from ledeline.section import to_toml
@@ -54,7 +54,8 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
     profile = PROFILES[config.text.profile]
     reused = _reused_subwords(config)
     report = Report()
-    with whole_folder(config.dataset.output, overwrite=config.dataset.overwrite) as folder:
+    replace = MANIFEST if config.dataset.overwrite else None
+    with whole_folder(config.dataset.output, replace=replace) as folder:
         reading = _Reading(config, profile, folder, report)
         pools = reading.run(progress)
         parts = _split(config, pools, report)

@@ -12,13 +12,16 @@ from ledeline.errors import DatasetError
 
 
 @contextmanager
-def whole_folder(output: Path, *, overwrite: bool = False) -> Iterator[Path]:
+def whole_folder(output: Path, *, replace: str | None = None) -> Iterator[Path]:
     """Give a hidden folder beside `output` to write into; when the block ends well, it is `output`.
 
     If the block fails, or the program is killed, `output` is as it was; what a killed run left
     behind is cleared by the next one. Two runs with the same output cannot be under way at once.
+
+    A folder that has anything in it is replaced only if `replace` names a file it has, which shows
+    that it is of the kind that is written here. An output that is a link is written where it leads.
     """
-    output = Path(os.path.abspath(output))  # noqa: PTH100 (resolve() would follow a link)
+    output = output.resolve()
     output.parent.mkdir(parents=True, exist_ok=True)
     lock, partial, old = (
         output.parent / f".{output.name}.{kind}" for kind in ("lock", "partial", "old")
@@ -26,12 +29,12 @@ def whole_folder(output: Path, *, overwrite: bool = False) -> Iterator[Path]:
     with _lock(lock, output):
         if old.exists() and not output.exists():
             old.rename(output)  # an earlier run was killed between its two renames
-        _refuse_taken(output, overwrite)
+        _refuse_taken(output, replace)
         _remove(partial)
         partial.mkdir()
         try:
             yield partial
-            _refuse_taken(output, overwrite)
+            _refuse_taken(output, replace)
             _settle(partial, output, old)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -41,12 +44,19 @@ def whole_folder(output: Path, *, overwrite: bool = False) -> Iterator[Path]:
             _remove(partial)
 
 
-def _refuse_taken(output: Path, overwrite: bool) -> None:
+def _refuse_taken(output: Path, replace: str | None) -> None:
     if output.exists() and not output.is_dir():
         raise DatasetError(f"{output} is a file; name a folder to write to")
-    if output.exists() and not overwrite and any(output.iterdir()):
+    if not output.exists() or not any(output.iterdir()):
+        return
+    if replace is None:
         raise DatasetError(
             f"{output} is there already; name another output, or say --dataset.overwrite=true"
+        )
+    if not (output / replace).is_file():
+        raise DatasetError(
+            f"{output} is not overwritten, for it has no {replace} and so is not what is written "
+            "here; name another output"
         )
 
 
@@ -55,12 +65,14 @@ def _lock(path: Path, output: Path) -> Iterator[None]:
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(file.fileno()).st_nlink:
+                raise BlockingIOError  # its owner ended and removed it since it was opened
         except BlockingIOError:
             raise DatasetError(f"another run is writing {output}; wait for it to end") from None
         try:
             yield
         finally:
-            path.unlink()  # while still locked: whoever opened this file meanwhile is refused
+            path.unlink()
 
 
 def _settle(partial: Path, output: Path, old: Path) -> None:
