@@ -6,15 +6,16 @@ The dataset goes to a temporary folder. The command runs in a process of its own
 and the peak is what the kernel counts for it.
 """
 
-import platform
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ledeline.dataset import Batches, Dataset
+from machine import described
 
 
 def main() -> None:
@@ -28,17 +29,16 @@ def main() -> None:
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20  # KiB -> GiB
         size = sum(path.stat().st_size for path in output.iterdir()) / 2**20
         opening = min(timed(lambda: Dataset(output)) for _ in range(5))
-        print(f"\npython bench/prepare.py {' '.join(sys.argv[1:])}")
-        print(f"{processor()}, Python {platform.python_version()}")
+        print(f"\n{described()}")
         print(f"prepare   {seconds:7.1f} s   peak {peak:.2f} GiB   {size:.0f} MiB on disk")
         print(f"open      {opening * 1000:7.1f} ms")
         print(f"verify    {timed(Dataset(output).verify) * 1000:7.1f} ms")
         print(f"batches   {batch_rate(Dataset(output)):,.0f} pairs/s (equal lengths, size 256)")
 
 
-def timed(action: object) -> float:
+def timed(action: Callable[[], object]) -> float:
     start = time.perf_counter()
-    action()  # type: ignore[operator]
+    action()
     return time.perf_counter() - start
 
 
@@ -47,13 +47,6 @@ def batch_rate(dataset: Dataset) -> float:
     start = time.perf_counter()
     pairs = sum(batch.num_pairs for batch in batches.epoch(0))
     return pairs / (time.perf_counter() - start)
-
-
-def processor() -> str:
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0]}, {len(names)} cores" if names else platform.processor()
 
 
 if __name__ == "__main__":

@@ -17,10 +17,7 @@ looking up their ids would come on top.
 import argparse
 import io
 import os
-import platform
-import shlex
 import statistics
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -31,6 +28,7 @@ from pathlib import Path
 
 from ledeline.dataset import Dataset
 from ledeline.subword import SPECIALS, Subwords
+from machine import described
 
 BATCH = 100  # lines in one call of tokenizers; with 1,000 or 10,000 it is slower
 NUM_CHECKED = 2000  # lines on which the answers are compared
@@ -40,7 +38,7 @@ Run = Callable[[list[str]], object]
 
 def main() -> None:
     options = read_options()
-    print_machine()
+    print(described())
     lines = list(islice(read_lines(options), options.lines))
     counts = Counter(word for line in lines for word in line.split())
     print(f"{len(lines):,} lines, {counts.total():,} words, {len(counts):,} different words")
@@ -64,15 +62,6 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--learn", action="store_true", help="let subword-nmt learn, too")
     return parser.parse_args()
-
-
-def print_machine() -> None:
-    cpu, facts = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
-    if facts.exists():
-        models = [line for line in facts.read_text().splitlines() if line.startswith("model name")]
-        cpu = models[0].partition(": ")[2] if models else cpu
-    print("$ python", shlex.join(sys.argv))
-    print(f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}")
 
 
 def read_lines(options: argparse.Namespace) -> Iterator[str]:

@@ -19,7 +19,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Imports point one way: a module may import what stands above it, or beside it on its line.
 FLOORS = [
-    {"errors", "progress", "shuffle", "__version__"},
+    {"errors", "progress", "shuffle", "cache", "__version__"},
     {"section", "text", "staging", "merges"},
     {"config"},
     {"corpus", "subword"},

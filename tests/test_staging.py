@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ledeline.errors import DatasetError
-from ledeline.staging import whole_folder
+from ledeline.errors import CorpusError, DatasetError
+from ledeline.staging import whole_file, whole_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -151,3 +151,26 @@ def test_what_a_killed_run_left_is_cleared(tmp_path: Path) -> None:
         (folder / "file").write_text("x")
     assert names(output) == ["file"]
     assert names(tmp_path) == ["out"]
+
+
+def test_file_is_whole_or_absent(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "x.txt"
+    with pytest.raises(UnicodeEncodeError), whole_file(path) as part:
+        part.write_text("\ud800")
+    assert list(path.parent.iterdir()) == []
+    path.write_text("old")
+    with whole_file(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["file/x.txt", ".", "n" * 255])
+def test_place_that_cannot_be_written_to(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(CorpusError, match="cannot be written: "),
+        whole_file(tmp_path / name) as part,
+    ):
+        part.write_text("text")

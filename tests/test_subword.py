@@ -324,6 +324,7 @@ def test_ids_are_as_narrow_as_the_vocabulary_allows(num_characters, expected):
 
 def test_the_word_cache_is_bounded(monkeypatch, subwords):
     monkeypatch.setattr(subword, "_MAX_CACHED_WORDS", 3)
+    subwords = Subwords(subwords.merges, subwords.alphabet)
     words = ["low", "lower", "west", "lowest", "wet"]
     first = [subwords.encode_word(word) for word in words]
     assert len(subwords._cache) == 3

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ledeline.errors import DatasetError
 from ledeline.shuffle import random_keys, shuffled
 from ledeline.subword import EOS, PAD, Subwords
+from ledeline.subword import FILES as SUBWORD_FILES
 from ledeline.text import PROFILES, Profile
 
 FORMAT: Final = "ledeline-dataset"
@@ -40,7 +41,7 @@ class Dataset:
     def __init__(self, folder: Path | str) -> None:
         folder = Path(folder)
         manifest = _read_manifest(folder)
-        for name in ("codes.txt", "subwords.json"):
+        for name in SUBWORD_FILES:
             _CheckedFile(folder / name, manifest["files"].get(name)).check_all()
         self.folder = folder
         self.checksum: str = manifest["checksum"]
@@ -198,11 +199,11 @@ class DatasetWriter:
     def __init__(self, folder: Path, profile: Profile, subwords: Subwords) -> None:
         self._folder, self._profile, self._subwords = folder, profile, subwords
         self._splits: dict[str, Any] = {}
-        self._files = ["codes.txt", "subwords.json"]
+        self._files = [*SUBWORD_FILES]
 
     def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
         """Write a split from chunks of pairs, in order."""
-        dtype = "<u2" if len(self._subwords) <= 2**16 else "<u4"
+        dtype = self._subwords.id_type.str
         with (
             _ColumnWriter(self._folder, f"{name}.source", dtype) as sources,
             _ColumnWriter(self._folder, f"{name}.headline", dtype) as headlines,

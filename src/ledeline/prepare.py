@@ -114,12 +114,11 @@ class _Reading:
         self._stores = {name: PairStore(folder, name, self.numbers) for name in SPLITS}
 
     def run(self, progress: Progress) -> dict[str, StoredPairs]:
-        names = {TRAIN: self._config.corpus.train, VALID: self._config.corpus.valid}
-        names[TEST] = self._config.corpus.test
+        corpus = self._config.corpus
         sources = [
             (pool, source)
-            for pool in SPLITS
-            for source in find_sources(self._config.corpus, names[pool])
+            for pool, names in zip(SPLITS, (corpus.train, corpus.valid, corpus.test), strict=True)
+            for source in find_sources(corpus, names)
         ]
         counts = [source.num_rows() for _, source in sources]
         total = None if None in counts else sum(filter(None, counts))
@@ -146,7 +145,7 @@ class _Reading:
         full_headline = self._profile.words(pair.headline)
         headline = self._profile.headline(full_headline)
         rule = "empty side" if not lede or not headline else None
-        if rule is None and pool != TEST:
+        if rule is None and pool != TEST and self._filter.rules:
             plain = self._profile.plain
             rule = self._filter.verdict(plain(lede), plain(full_headline))
         if rule is None:

@@ -1,14 +1,14 @@
-"""A folder that appears whole or not at all, whenever the program is killed."""
+"""Files and folders that appear whole or not at all, whenever the program is killed."""
 
 import errno
 import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ledeline.errors import DatasetError
+from ledeline.errors import CorpusError, DatasetError
 
 
 @contextmanager
@@ -42,6 +42,23 @@ def whole_folder(output: Path, *, replace: str | None = None) -> Iterator[Path]:
             raise
         finally:
             _remove(partial)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a name beside `path` to write to, which takes its place once all is on the disk."""
+    part = path.with_name(f".part-{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield part
+        _flush(part)
+        part.replace(path)
+        _flush(path.parent)
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            part.unlink()
 
 
 def _refuse_taken(output: Path, replace: str | None) -> None:

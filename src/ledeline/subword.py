@@ -14,13 +14,14 @@ import hashlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ledeline.cache import BoundedCache
 from ledeline.errors import DatasetError
 from ledeline.merges import WORD_END, Pair, cut, learn_merges
 from ledeline.progress import Progress, silent
@@ -30,8 +31,9 @@ SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
 
 _CONTINUED = "@@"
 _MAX_CACHED_WORDS = 2**20
-_CODES_FILE, _CODES_HEADER = "codes.txt", "#version: 0.2\n"
-_DESCRIPTION_FILE, _DESCRIPTION_VERSION = "subwords.json", 1
+FILES = _CODES_FILE, _DESCRIPTION_FILE = "codes.txt", "subwords.json"  # in a saved folder
+_CODES_HEADER = "#version: 0.2\n"
+_DESCRIPTION_VERSION = 1
 
 _Piece = tuple[str, bool]  # text, ends its word
 _Ids = npt.NDArray[np.unsignedinteger[Any]]
@@ -59,8 +61,8 @@ class Subwords:
         self._pieces[UNK] = (SPECIALS[UNK], True)
         # Reversed, so that a pair that was learned twice counts where it came first.
         self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(self.merges)))}
-        self._id_type = np.dtype(np.uint16 if len(self) <= 2**16 else np.uint32)
-        self._cache = _WordCache(self._encode_new_word)
+        self.id_type = np.dtype("<u2" if len(self) <= 2**16 else "<u4")
+        self._cache = BoundedCache(self._encode_new_word, _MAX_CACHED_WORDS)
 
     @classmethod
     def learn(
@@ -110,7 +112,7 @@ class Subwords:
             ids = [UNK]
         else:
             ids = [number for piece in self._cut(word) for number in self._piece_ids(piece)]
-        return np.array(ids, self._id_type).tobytes()
+        return np.array(ids, self.id_type).tobytes()
 
     def _piece_ids(self, piece: _Piece) -> list[int]:
         """Return the id of a piece, or those of its characters if it is not in the vocabulary."""
@@ -127,7 +129,7 @@ class Subwords:
     def encode(self, words: Iterable[str]) -> list[int]:
         """Return the ids of a text that is already split into words."""
         encoded = b"".join(map(self._cache.__getitem__, words))
-        return list(np.frombuffer(encoded, self._id_type).tolist())
+        return list(np.frombuffer(encoded, self.id_type).tolist())
 
     def encode_lines(self, lines: Iterable[str]) -> tuple[_Ids, npt.NDArray[np.int64]]:
         """Return the ids of all lines in one array, and where each starts (and the last one ends).
@@ -139,8 +141,8 @@ class Subwords:
         for line in lines:
             encoded += join(map(look_up, line.split()))
             starts.append(len(encoded))
-        ids = np.frombuffer(encoded, self._id_type)
-        return ids, np.frombuffer(starts, np.int64) // self._id_type.itemsize
+        ids = np.frombuffer(encoded, self.id_type)
+        return ids, np.frombuffer(starts, np.int64) // self.id_type.itemsize
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the words, undoing ``encode``.
@@ -199,20 +201,6 @@ class Subwords:
         if subwords._description() != description:
             raise _unusable(path, f"does not agree with {codes_path.name}")
         return subwords
-
-
-class _WordCache(dict[str, bytes]):
-    """The encoded form of each word met so far; when it is full, new words are not kept."""
-
-    def __init__(self, encode: Callable[[str], bytes]) -> None:
-        super().__init__()
-        self.encode = encode
-
-    def __missing__(self, word: str) -> bytes:
-        encoded = self.encode(word)
-        if len(self) < _MAX_CACHED_WORDS:
-            self[word] = encoded
-        return encoded
 
 
 def _unusable(path: Path | str, reason: str) -> DatasetError:

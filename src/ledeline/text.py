@@ -11,28 +11,15 @@ profiles:
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Final, Protocol
 
+from ledeline.cache import BoundedCache
+
 JOINER: Final = "\uffed"  # ￭; `clean` keeps it out of text, so it can only be our mark
 _MAX_CACHED_CHUNKS: Final = 2**19  # covers nearly all of a corpus in some 150 MB
-
-
-class _ChunkCache(dict[str, tuple[str, ...]]):
-    """The words of each chunk met so far; when it is full, new chunks are not kept."""
-
-    def __init__(self, split: Callable[[str], tuple[str, ...]]) -> None:
-        super().__init__()
-        self._split = split
-
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
-        words = self._split(chunk)
-        if len(self) < _MAX_CACHED_CHUNKS:
-            self[chunk] = words
-        return words
-
 
 # --- the door ---------------------------------------------------------------------------------
 
@@ -99,10 +86,10 @@ class _Paper:
     def words(self, text: str) -> list[str]:
         """Treebank tokens in lower case with ``#`` for digits; tokenised text is left alone."""
         text = _DIGIT.sub("#", clean(text))
-        chunks = text.split(" ") if text else []
+        chunks = text.split()
         if text.replace("UNK", "unk") == text.lower() and _is_tokenised(chunks):
             return chunks
-        words = list(chain.from_iterable(map(_treebank_words.__getitem__, chunks)))
+        words = list(chain.from_iterable(map(_TREEBANK_WORDS.__getitem__, chunks)))
         if words and words[-1] == "no.":
             words[-1:] = ["no", "."]  # a number would have followed
         elif words and _is_abbreviation(words[-1]):
@@ -128,12 +115,8 @@ class _Natural:
 
     def words(self, text: str) -> list[str]:
         """Words, numbers and punctuation marks, each with the joiner where it touched."""
-        text = clean(text)
-        return (
-            list(chain.from_iterable(map(_natural_words.__getitem__, text.split(" "))))
-            if text
-            else []
-        )
+        chunks = clean(text).split()
+        return list(chain.from_iterable(map(_NATURAL_WORDS.__getitem__, chunks)))
 
     def headline(self, words: Sequence[str]) -> list[str]:
         """Keep every word."""
@@ -272,10 +255,12 @@ def _split_period(words: list[str]) -> list[str]:
     return words
 
 
-@_ChunkCache
 def _treebank_words(chunk: str) -> tuple[str, ...]:
     """A chunk of raw text -> tokens."""
     return tuple(_split_period(_settle(_lower(chunk)))) if chunk != "UNK" else (chunk,)
+
+
+_TREEBANK_WORDS: Final = BoundedCache(_treebank_words, _MAX_CACHED_CHUNKS)
 
 
 @lru_cache(2**16)
@@ -313,7 +298,6 @@ _PIECE = re.compile(
 _IS_WORD = re.compile(rf"[^{_MARKS}]")
 
 
-@_ChunkCache
 def _natural_words(chunk: str) -> tuple[str, ...]:
     """A chunk between spaces -> pieces, joiners on punctuation wherever two pieces touch."""
     words = _PIECE.findall(chunk)
@@ -323,3 +307,6 @@ def _natural_words(chunk: str) -> tuple[str, ...]:
         else:
             words[i + 1] = JOINER + words[i + 1]
     return tuple(words)
+
+
+_NATURAL_WORDS: Final = BoundedCache(_natural_words, _MAX_CACHED_CHUNKS)

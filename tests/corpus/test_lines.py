@@ -18,7 +18,6 @@ from ledeline.corpus.lines import (
     excerpt,
     read_lines,
     table_suffix,
-    whole_file,
     write_lines,
 )
 from ledeline.errors import CorpusError
@@ -238,26 +237,3 @@ def test_written_lines_are_read_back(tmp_path, suffix):
     first = path.read_bytes()
     write_lines(path, (f"{number} é\n" for number in range(1000)))
     assert path.read_bytes() == first
-
-
-def test_file_is_whole_or_absent(tmp_path):
-    path = tmp_path / "new" / "folder" / "x.txt"
-    with pytest.raises(UnicodeEncodeError), whole_file(path) as part:
-        part.write_text("\ud800")
-    assert list(path.parent.iterdir()) == []
-    path.write_text("old")
-    with whole_file(path) as part:
-        part.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", ["file/x.txt", ".", "n" * 255])
-def test_place_that_cannot_be_written_to(tmp_path, name):
-    (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(CorpusError, match="cannot be written: "),
-        whole_file(tmp_path / name) as part,
-    ):
-        part.write_text("text")

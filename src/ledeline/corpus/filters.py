@@ -29,14 +29,14 @@ class Filter:
     """The rules that a configuration asks for, in order."""
 
     def __init__(self, config: FilterConfig) -> None:
-        self._rules = _rules(config)
+        self.rules = _rules(config)
 
     def verdict(self, lede: Words, headline: Words) -> str | None:
         """The name of the first rule that drops the pair, or None if it is kept.
 
         The headline still has its punctuation.
         """
-        for name, keeps in self._rules:
+        for name, keeps in self.rules:
             if not keeps(lede, headline):
                 return name
         return None

@@ -7,11 +7,10 @@ here holds more of a file than a block and a record.
 
 import csv
 import gzip
-import os
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -305,20 +304,3 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def _gzip_writer(handle: BinaryIO) -> gzip.GzipFile:
     """Pack with neither name nor time in the header: the same lines give the same bytes."""
     return gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a name beside ``path`` to write to, which takes its place once all is on the disk."""
-    part = path.with_name(f".part-{os.getpid()}-{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        with part.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        part.replace(path)
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()

@@ -65,7 +65,7 @@ class PairStore:
         sides = [tuple(map(self._number, words)) for words in (lede, headline)]
         for column, side in zip(self._columns, sides, strict=True):
             column.append(side)
-        self._hashes.append(hash((sides[0], sides[1])))
+        self._hashes.append(hash(tuple(sides)))
 
     def close(self) -> StoredPairs:
         """All pairs, in the order they came."""

@@ -26,10 +26,10 @@ from ledeline.corpus.lines import (
     table_suffix,
     tsv_records,
     unpacked,
-    whole_file,
     write_lines,
 )
 from ledeline.errors import CorpusError
+from ledeline.staging import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
