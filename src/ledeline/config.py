@@ -8,7 +8,7 @@ import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ledeline.section import NOT_EMPTY, BadValue, at_least, section
+from ledeline.section import NOT_EMPTY, BadValue, above, at_least, below, section
 
 
 @section
@@ -167,3 +167,124 @@ class PrepareConfig:
             raise BadValue(
                 "split.num_valid", self.split.num_valid, "corpus.valid has files already"
             )
+
+
+# --- training ---------------------------------------------------------------------------------
+
+
+@section
+class DataConfig:
+    """What is learned from."""
+
+    dataset: Annotated[Path, "Folder that `ledeline prepare` wrote, with splits train and valid."]
+
+
+@section
+class ModelConfig:
+    """The sizes of EncDec; the defaults are the paper's."""
+
+    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
+    hidden_size: Annotated[int, "H, of each LSTM layer and direction.", at_least(1)] = 400
+    layers: Annotated[int, "LSTM layers of the encoder, and of the decoder.", at_least(1)] = 2
+    dropout: Annotated[
+        float,
+        "Share of values dropped at embeddings, between layers and before the output.",
+        at_least(0),
+        below(1),
+    ] = 0.3
+
+
+@section
+class GateConfig:
+    """The selective gate (sGate)."""
+
+    enabled: Annotated[bool, "Gate the source states: the systems with +sGate."] = False
+
+
+@section
+class SpmConfig:
+    """The source-side prediction module (SPM)."""
+
+    enabled: Annotated[bool, "Predict source tokens beside the headline: systems with +SPM."] = (
+        False
+    )
+    c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
+
+
+@section
+class SystemConfig:
+    """What a model is: enough to build it again."""
+
+    model: Annotated[ModelConfig, ""] = ModelConfig()
+    gate: Annotated[GateConfig, ""] = GateConfig()
+    spm: Annotated[SpmConfig, ""] = SpmConfig()
+
+    @property
+    def name(self) -> str:
+        """The paper's name of the system."""
+        return "EncDec" + "+sGate" * self.gate.enabled + "+SPM" * self.spm.enabled
+
+
+@section
+class OptimizerConfig:
+    """How it is learned: Table 2 of the paper."""
+
+    batch_size: Annotated[int, "Pairs of a step, over all processes.", at_least(1)] = 256
+    equal_lengths: Annotated[
+        bool, "Batches of one source length each, which is faster; false mixes lengths."
+    ] = True
+    learning_rate: Annotated[float, "Of Adam, at the start.", above(0)] = 0.001
+    halve_from: Annotated[
+        int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
+    ] = 10
+    clip: Annotated[float, "Largest norm of the gradient.", above(0)] = 5.0
+    epochs: Annotated[int, "Most epochs.", at_least(1)] = 15
+    patience: Annotated[
+        int, "Epochs without a better validation loss after which training stops.", at_least(1)
+    ] = 2
+    seed: Annotated[int, "Of weights, batches and dropout.", at_least(0)] = 1
+
+
+@section
+class ValidationConfig:
+    """What is looked at after each epoch."""
+
+    headlines: Annotated[
+        int, "Validation pairs whose headlines are written (greedily) and scored.", at_least(0)
+    ] = 500
+    samples: Annotated[int, "How many of them are shown.", at_least(0)] = 3
+
+
+@section
+class RunConfig:
+    """How it runs."""
+
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], "auto: a GPU where there is one, else the CPU."
+    ] = "auto"
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16"],
+        "Of the products; auto: bfloat16 on a GPU, float32 on a CPU.",
+    ] = "auto"
+    checkpoint_every: Annotated[
+        int, "Steps between two checkpoints; each epoch ends with one, too.", at_least(1)
+    ] = 1000
+    report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 50
+
+
+@section
+class TrainConfig:
+    """Everything `ledeline train` needs."""
+
+    data: Annotated[DataConfig, ""]
+    model: Annotated[ModelConfig, ""] = ModelConfig()
+    gate: Annotated[GateConfig, ""] = GateConfig()
+    spm: Annotated[SpmConfig, ""] = SpmConfig()
+    train: Annotated[OptimizerConfig, ""] = OptimizerConfig()
+    validation: Annotated[ValidationConfig, ""] = ValidationConfig()
+    run: Annotated[RunConfig, ""] = RunConfig()
+
+    @property
+    def system(self) -> SystemConfig:
+        """The model alone."""
+        return SystemConfig(model=self.model, gate=self.gate, spm=self.spm)

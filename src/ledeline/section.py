@@ -44,6 +44,16 @@ def at_least(minimum: float) -> Limit:
     return Limit(lambda value: value >= minimum, f"must be at least {minimum:g}")
 
 
+def above(bound: float) -> Limit:
+    """Ask for more than `bound`."""
+    return Limit(lambda value: value > bound, f"must be above {bound:g}")
+
+
+def below(bound: float) -> Limit:
+    """Ask for less than `bound`."""
+    return Limit(lambda value: value < bound, f"must be below {bound:g}")
+
+
 NOT_EMPTY = Limit(bool, "must not be empty")
 
 

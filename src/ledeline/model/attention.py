@@ -1,0 +1,38 @@
+"""Attention: Appendix C of the paper, Luong's global attention with the `general` score."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Memory(NamedTuple):
+    """What attention looks at: made once a source, shared by its hypotheses and steps."""
+
+    states: Tensor  # (B, I, H): h_i
+    keys: Tensor  # (B, I, H): h_i^T W_a
+    mask: Tensor | None  # (B, I); None: every place is valid
+
+
+class Attention(nn.Module):
+    """`alpha_j[i] = softmax_i(h_i^T W_a zv_j)`, `c_j = sum_i alpha_j[i] h_i`,
+    `z_j = tanh(W_s [c_j; zv_j])`, where `zv_j` is the decoder's own state.
+    """  # noqa: D205
+
+    def __init__(self, hidden_size: int) -> None:
+        super().__init__()
+        self.bilinear = nn.Parameter(torch.empty(hidden_size, hidden_size))  # W_a
+        self.mix = nn.Linear(2 * hidden_size, hidden_size, bias=False)  # W_s
+
+    def remember(self, states: Tensor, mask: Tensor | None = None) -> Memory:
+        """States (B, I, H) -> what each step looks at."""
+        return Memory(states, states @ self.bilinear, mask)
+
+    def forward(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """zv_j (B, K, H) -> z_j (B, K, H) and alpha_j (B, K, I)."""
+        scores = queries @ memory.keys.transpose(1, 2)  # (B, K, H) (B, H, I) -> (B, K, I)
+        if memory.mask is not None:
+            scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
+        weights = scores.softmax(-1)
+        contexts = weights @ memory.states  # (B, K, I) (B, I, H) -> (B, K, H)
+        return torch.tanh(self.mix(torch.cat([contexts, queries], -1))), weights

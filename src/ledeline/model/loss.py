@@ -1,0 +1,15 @@
+"""The loss of the headline: `l_trg`, Equations 5 and 6 of the paper."""
+
+from torch import Tensor
+from torch.nn import functional
+
+
+def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """`-log o_j[y_j]` of each step. Logits (B, J, V), targets (B, J) -> (B, J)."""
+    losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    return losses.view_as(targets)
+
+
+def summed(losses: Tensor, mask: Tensor | None) -> Tensor:
+    """The sum over a pair's own steps. (B, J) -> (B,)."""
+    return (losses if mask is None else losses * mask).sum(1)
