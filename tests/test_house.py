@@ -28,7 +28,7 @@ FLOORS = [
     {"search", "rouge"},
     {"analysis"},
     {"train", "prepare"},
-    {"terminal"},
+    {"terminal", "screen"},
     {"cli"},
     {"__main__"},
 ]

@@ -10,7 +10,7 @@ Legend: B pairs of a batch, I source length, J headline length, all in sub-words
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -285,6 +285,12 @@ class Batch:
     headline_lengths: Ids  # (B,)
     num_pairs: int  # of the whole batch, over all ranks; B is this rank's share
 
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[list[int], list[int]]]) -> Self:
+        """Pairs of source and headline ids as one batch."""
+        sources, headlines = (_padded([pair[side] for pair in pairs]) for side in (0, 1))
+        return cls(*sources, *headlines, len(pairs))
+
     @property
     def source_mask(self) -> npt.NDArray[np.bool_]:
         """True where `sources` has a sub-word and no padding. (B, I)."""
@@ -302,6 +308,14 @@ class Batch:
         targets[:, :width] = self.headlines[:, :width]
         targets[np.arange(len(targets)), self.headline_lengths] = EOS
         return targets
+
+
+def _padded(rows: list[list[int]]) -> tuple[Ids, Ids]:
+    lengths = np.array([len(row) for row in rows], np.int64)
+    ids = np.full((len(rows), int(lengths.max(initial=0))), PAD, np.int64)
+    for row, into in zip(rows, ids, strict=True):
+        into[: len(row)] = row
+    return ids, lengths
 
 
 class Batches:

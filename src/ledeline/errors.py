@@ -18,5 +18,17 @@ class CorpusError(LedelineError):
     """Text from outside cannot be read."""
 
 
+class TrainingError(LedelineError):
+    """A run cannot begin or go on."""
+
+
 class DatasetError(LedelineError):
     """An encoded dataset is missing, damaged, of another version, or would be overwritten."""
+
+
+class CheckpointError(LedelineError):
+    """A checkpoint is missing, damaged, of another version, or of another run."""
+
+
+class ModelError(LedelineError):
+    """A model folder is missing, damaged or of another version."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ledeline.errors import CorpusError, DatasetError
+from ledeline.errors import CorpusError, DatasetError, LedelineError
 
 
 @contextmanager
@@ -22,26 +22,14 @@ def whole_folder(output: Path, *, replace: str | None = None) -> Iterator[Path]:
     that it is of the kind that is written here. An output that is a link is written where it leads.
     """
     output = output.resolve()
-    output.parent.mkdir(parents=True, exist_ok=True)
-    lock, partial, old = (
-        output.parent / f".{output.name}.{kind}" for kind in ("lock", "partial", "old")
-    )
-    with _lock(lock, output):
-        if old.exists() and not output.exists():
-            old.rename(output)  # an earlier run was killed between its two renames
+    make_folder(output.parent)
+    with locked(output, DatasetError):
+        recover(output)
         _refuse_taken(output, replace)
-        _remove(partial)
-        partial.mkdir()
-        try:
+        full = DatasetError(f"{output}: the disk is full; make room and run again")
+        with full_disk(full), staged(output) as partial:
             yield partial
             _refuse_taken(output, replace)
-            _settle(partial, output, old)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DatasetError(f"{output}: the disk is full; make room and run again") from None
-            raise
-        finally:
-            _remove(partial)
 
 
 @contextmanager
@@ -51,14 +39,24 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield part
-        _flush(part)
+        flush(part)
         part.replace(path)
-        _flush(path.parent)
+        flush(path.parent)
     except OSError as error:
         raise CorpusError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def point(link: Path, target: Path) -> None:
+    """Make a relative link to `target`, in one step where there is a link already."""
+    place = target.parent.resolve() / target.name
+    new = hidden(link, "new")
+    remove(new)
+    new.symlink_to(os.path.relpath(place, link.parent.resolve()))
+    new.replace(link)
+    flush(link.parent)
 
 
 def _refuse_taken(output: Path, replace: str | None) -> None:
@@ -77,34 +75,76 @@ def _refuse_taken(output: Path, replace: str | None) -> None:
         )
 
 
+# --- what these are made of -----------------------------------------------------------------------
+
+
 @contextmanager
-def _lock(path: Path, output: Path) -> Iterator[None]:
+def locked(output: Path, kind: type[LedelineError]) -> Iterator[None]:
+    """Be the only one that writes `output`; where another is, that is an error of this kind."""
+    path = hidden(output, "lock")
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.fstat(file.fileno()).st_nlink:
                 raise BlockingIOError  # its owner ended and removed it since it was opened
         except BlockingIOError:
-            raise DatasetError(f"another run is writing {output}; wait for it to end") from None
+            raise kind(f"another run is writing {output}; wait for it to end") from None
         try:
             yield
         finally:
             path.unlink()
 
 
-def _settle(partial: Path, output: Path, old: Path) -> None:
-    """Flush everything to disk, then put the folder in its place."""
-    for path in [*partial.rglob("*"), partial]:
-        _flush(path)
-    _remove(old)
-    if output.exists():
-        output.rename(old)
-    partial.rename(output)
-    _flush(output.parent)
-    _remove(old)
+@contextmanager
+def staged(output: Path) -> Iterator[Path]:
+    """Give a hidden folder that takes the place of `output` when the block ends well.
+
+    For one who holds the lock. What is at `output` is replaced, whatever it is; a kill between the
+    two renames that this takes leaves it hidden, and `recover` puts it back.
+    """
+    partial = hidden(output, "partial")
+    remove(partial)
+    partial.mkdir()
+    try:
+        yield partial
+        _settle(partial, output, hidden(output, "old"))
+    finally:
+        remove(partial)
 
 
-def _flush(path: Path) -> None:
+def recover(output: Path) -> None:
+    """Put back what a run that was killed between its two renames was replacing."""
+    old = hidden(output, "old")
+    if old.exists() and not output.exists():
+        old.rename(output)
+
+
+@contextmanager
+def full_disk(instead: LedelineError) -> Iterator[None]:
+    """Raise this error instead where the disk, or what the user may have of it, is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise instead from None
+        raise
+
+
+def hidden(output: Path, kind: str) -> Path:
+    """A hidden name beside `output`."""
+    return output.with_name(f".{output.name}.{kind}")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, such that they are on the disk."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush(folder.parent)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file or a folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -112,6 +152,21 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _remove(folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)
+def remove(path: Path) -> None:
+    """Remove a folder with all that is in it, a file or a link, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _settle(partial: Path, output: Path, old: Path) -> None:
+    """Flush everything to disk, then put the folder in its place."""
+    for path in [*partial.rglob("*"), partial]:
+        flush(path)
+    remove(old)
+    if output.exists() or output.is_symlink():
+        output.rename(old)
+    partial.rename(output)
+    flush(output.parent)
+    remove(old)

@@ -162,6 +162,17 @@ class Subwords:
                 text = ""
         return [*words, text] if text else words
 
+    def owners(self, ids: Iterable[int]) -> list[int]:
+        """Return for each id the number of the word, among those ``decode`` gives, it is part of.
+
+        A special symbol that reads as nothing counts to the word that is open, or comes next.
+        """
+        owners, number = [], 0
+        for piece in ids:
+            owners.append(number)
+            number += self._pieces[piece][1]
+        return owners
+
     def save(self, folder: Path) -> None:
         """Write ``codes.txt``, as subword-nmt does, and ``subwords.json``, which has the rest."""
         description = json.dumps(self._description(), ensure_ascii=False, indent=0)

@@ -1,0 +1,1 @@
+"""Training: the explicit loop, what it saves, how it runs on many processes."""

@@ -1,0 +1,303 @@
+"""Checkpoints: all that a run needs to go on exactly where it stopped.
+
+A checkpoint is a folder named after its step, as `checkpoints/00001200`, with tensors in
+safetensors files and the rest in `checkpoint.json`, which also has the size and checksum of each
+file. Nothing is pickled, so reading one runs no code of whoever wrote it.
+
+A folder with a step's name is whole, whenever the program is killed: it is written under a hidden
+name, flushed and renamed, and it is renamed before it is removed.
+"""
+
+import hashlib
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from ledeline.errors import CheckpointError
+from ledeline.staging import flush, full_disk, hidden, locked, make_folder, recover, remove, staged
+
+FORMAT: Final = "ledeline-checkpoint"
+VERSION: Final = 1
+MANIFEST: Final = "checkpoint.json"
+
+_BLOCK: Final = 2**20  # bytes that are read at once
+_STEP: Final = re.compile(r"[0-9]{8}|[1-9][0-9]{8,}")
+_LEFT: Final = re.compile(rf"\.({_STEP.pattern})\.(partial|old|removed)")
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that was found sound."""
+
+    folder: Path
+    step: int
+    state: dict[str, Any]
+    files: frozenset[str]  # those that were checked; others in the folder are not read
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """The tensors that were saved under a name, in memory of their own."""
+        path = self.folder / f"{name}.safetensors"
+        if path.name not in self.files:
+            raise CheckpointError(f"{self.folder} has no {path.name}; name another checkpoint")
+        try:  # the library maps the file: a copy outlives it and is not changed through it
+            return {key: tensor.clone() for key, tensor in load_file(path).items()}
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
+def _nothing(_: Path) -> None:
+    """Write no further files."""
+
+
+class Checkpoints:
+    """The checkpoints of a run. One process writes them; any number may read them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def steps(self) -> list[int]:
+        """The steps that have a checkpoint, ascending; whether it is sound is not looked at."""
+        if not self._folder.is_dir():
+            return []
+        try:
+            names = [path.name for path in self._folder.iterdir() if path.is_dir()]
+        except OSError as error:
+            raise CheckpointError(f"{self._folder} cannot be read: {error.strerror}") from None
+        replaced = [
+            left[1] for name in names if (left := _LEFT.fullmatch(name)) and left[2] == "old"
+        ]
+        return sorted({int(name) for name in [*names, *replaced] if _STEP.fullmatch(name)})
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def save(
+        self,
+        step: int,
+        tensors: Mapping[str, Mapping[str, Tensor]],
+        state: Mapping[str, Any],
+        also: Callable[[Path], None] = _nothing,
+    ) -> Path:
+        """Write the checkpoint of a step, in place of any that is there; gives its folder.
+
+        Each name in `tensors` becomes a file. `state` is JSON: keys are strings, a tuple comes back
+        as a list, numbers come back as they are, and NaN and infinity are refused. `also` writes
+        further files into the folder it is given.
+        """
+        if step < 0:
+            raise ValueError(f"impossible checkpoint: step {step}")
+        output = self._folder / _name(step)
+        plain = json.loads(json.dumps(dict(state), allow_nan=False))
+        with _told(output, "saved"):
+            make_folder(self._folder)
+            with locked(self._folder, CheckpointError):
+                self._tidy()
+                with staged(output) as folder:
+                    for name, group in tensors.items():
+                        _write_tensors(folder / f"{name}.safetensors", group)
+                    also(folder)
+                    _write_manifest(folder, step, plain)
+        return output
+
+    def keep(self, steps: Collection[int]) -> None:
+        """Remove all other checkpoints, the oldest first."""
+        if not self._folder.is_dir():
+            return
+        with _told(self._folder, "cleared"), locked(self._folder, CheckpointError):
+            self._tidy()
+            for step in self.steps():
+                if step not in steps:
+                    folder = self._folder / _name(step)
+                    removed = folder.rename(hidden(folder, "removed"))
+                    flush(self._folder)
+                    remove(removed)
+
+    def _tidy(self) -> None:
+        """Put right what a killed run left behind; for one who holds the lock."""
+        for path in list(self._folder.iterdir()):
+            if left := _LEFT.fullmatch(path.name):
+                recover(self._folder / left[1])
+                remove(path)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def open(self, step: int) -> Checkpoint:
+        """The checkpoint of a step, with every byte of it checked."""
+        folder = self._place(step)
+        if not folder.is_dir():
+            there = ", ".join(map(str, self.steps())) or "none"
+            raise CheckpointError(f"{folder} is not there; there are checkpoints of steps: {there}")
+        try:
+            return _checked(folder, step)
+        except _Unsound as reason:
+            raise CheckpointError(
+                f"{folder} cannot be used: {reason}; name another checkpoint"
+            ) from None
+
+    def newest(
+        self, fits: Callable[[Checkpoint], str | None], note: Callable[[str], None]
+    ) -> Checkpoint | None:
+        """The newest sound checkpoint that fits, or None if there are no checkpoints at all.
+
+        `fits` gives None, or the reason why a checkpoint is of no use to the run; `note` is told of
+        each that is passed over.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            folder = self._place(step)
+            try:
+                checkpoint = _checked(folder, step)
+                reason = fits(checkpoint)
+                if reason is None:
+                    return checkpoint
+            except _Unsound as unsound:
+                reason = str(unsound)
+            note(f"{folder} is not used: {reason}")
+        if steps:
+            raise CheckpointError(
+                f"{self._folder} has checkpoints, but none of them can be used; name another run "
+                "folder, or remove the damaged checkpoints to begin anew"
+            )
+        return None
+
+    def _place(self, step: int) -> Path:
+        """Where a step's checkpoint is: hidden, if a kill came while it was being replaced."""
+        folder = self._folder / _name(step)
+        old = hidden(folder, "old")
+        return old if old.is_dir() and not folder.exists() else folder
+
+
+def _name(step: int) -> str:
+    return f"{step:08d}"
+
+
+# --- the files --------------------------------------------------------------------------------
+
+
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    copies = {
+        name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }  # each in memory of its own, as the library wants it
+    save_file(copies, path)
+    path.chmod(path.parent.stat().st_mode & 0o666)  # the library lets only the owner read it
+
+
+def _write_manifest(folder: Path, step: int, state: dict[str, Any]) -> None:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "step": step,
+        "state": state,
+        "files": {path.relative_to(folder).as_posix(): _about(path) for path in paths},
+    }
+    manifest["checksum"] = _manifest_checksum(manifest)
+    with (folder / MANIFEST).open("x", encoding="utf-8") as file:
+        json.dump(manifest, file)
+
+
+def _about(path: Path) -> dict[str, int]:
+    size = checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            size, checksum = size + len(block), zlib.crc32(block, checksum)
+    return {"bytes": size, "crc32": checksum}
+
+
+def _manifest_checksum(manifest: dict[str, Any]) -> str:
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+# --- checking ---------------------------------------------------------------------------------
+
+
+class _Unsound(Exception):
+    """Why a checkpoint cannot be used; whoever catches it adds the folder."""
+
+
+def _checked(folder: Path, step: int) -> Checkpoint:
+    manifest = _read_manifest(folder)
+    if manifest["step"] != step:
+        raise _Unsound(f"it is the checkpoint of step {manifest['step']} under another name")
+    for name, about in manifest["files"].items():
+        _check_file(folder / name, name, about)
+    return Checkpoint(folder, step, manifest["state"], frozenset(manifest["files"]))
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise _Unsound(f"it has no {MANIFEST}, so it is not a checkpoint of ledeline") from None
+    except OSError as error:
+        raise _Unsound(f"{MANIFEST}: {error.strerror}") from None
+    except ValueError:
+        raise _Unsound(f"{MANIFEST} is damaged") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise _Unsound(f"{MANIFEST} does not describe a checkpoint of ledeline")
+    _check_version(manifest.get("version", 0))
+    if manifest.get("checksum") != _manifest_checksum(manifest):
+        raise _Unsound(f"{MANIFEST} was changed after it was written")
+    return manifest
+
+
+def _check_version(version: Any) -> None:
+    if type(version) is not int:
+        raise _Unsound(f"{MANIFEST} was changed after it was written")
+    if version != VERSION:
+        age = "an older" if version < VERSION else "a newer"
+        raise _Unsound(
+            f"it was written by {age} ledeline, in format version {version}, and this ledeline "
+            f"reads version {VERSION}"
+        )
+
+
+def _check_file(path: Path, name: str, about: Any) -> None:
+    try:
+        size = path.stat().st_size
+        if size != about["bytes"]:
+            raise _Unsound(f"{name} has {size} bytes instead of {about['bytes']}")
+        if _about(path) != about:
+            raise _Unsound(f"{name} was changed after it was written")
+    except OSError as error:
+        raise _Unsound(f"{name}: {error.strerror}") from None
+
+
+# --- failures of the disk ---------------------------------------------------------------------
+
+
+@contextmanager
+def _told(place: Path, doing: str) -> Iterator[None]:
+    """Turn any failure of the disk into one sentence."""
+    full = CheckpointError(f"{place}: the disk is full; make room and go on with --resume")
+    try:
+        with full_disk(full), _numbered():
+            yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise CheckpointError(
+            f"{place} cannot be {doing}: {error.strerror or error}{where}; mend that and go on "
+            "with --resume"
+        ) from error
+
+
+@contextmanager
+def _numbered() -> Iterator[None]:
+    """Turn the library's error into the system's, whose number it has in its text only."""
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"(?:os error|code:) (\d+)", str(error))
+        if not number:
+            raise OSError(str(error)) from None
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from None

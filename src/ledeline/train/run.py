@@ -1,0 +1,207 @@
+"""A run folder: its configuration, its checkpoints, the best of them."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, distributed
+
+from ledeline.config import TrainConfig
+from ledeline.dataset import Dataset
+from ledeline.errors import CheckpointError, TrainingError
+from ledeline.model.files import WEIGHTS, describe
+from ledeline.model.seq2seq import Seq2Seq
+from ledeline.section import load, to_toml, walk
+from ledeline.staging import locked, make_folder, point, whole_file
+from ledeline.train.checkpoint import Checkpoint, Checkpoints
+from ledeline.train.journal import circumstances
+from ledeline.train.processes import World
+from ledeline.train.standing import Standing
+
+CONFIG: Final = "config.toml"
+ABOUT: Final = "run.json"
+BEST: Final = "best"
+CHECKPOINTS: Final = "checkpoints"
+
+# What a run keeps to its end: another value would make another model, or other batches.
+FIXED: Final = (
+    "model.embedding_size",
+    "model.hidden_size",
+    "model.layers",
+    "gate.enabled",
+    "spm.enabled",
+    "train.batch_size",
+    "train.equal_lengths",
+    "train.seed",
+)
+
+Note = Callable[[str], None]
+
+
+class Run:
+    """The folder of one run, as its leading process has it."""
+
+    def __init__(self, folder: Path, config: TrainConfig, dataset: Dataset) -> None:
+        self.folder, self.config, self.dataset = folder, config, dataset
+        self.checkpoints = Checkpoints(folder / CHECKPOINTS)
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls, folder: Path, config: TrainConfig, dataset: Dataset, resume: bool, note: Note
+    ) -> Iterator["Run"]:
+        """Begin a folder, or go on with one; nobody else may write to it meanwhile."""
+        make_folder(folder.parent)
+        with locked(folder, TrainingError):
+            if folder.exists() and any(folder.iterdir()) and not resume:
+                raise TrainingError(
+                    f"{folder} is there already; say --resume to go on with it, or name another "
+                    "folder with --run"
+                )
+            run = cls(folder, config, dataset)
+            run._settle(note)
+            yield run
+
+    def _settle(self, note: Note) -> None:
+        """Refuse a changed run, note what may change, write what was resolved."""
+        make_folder(self.folder)
+        if (self.folder / CONFIG).exists():
+            before = load(TrainConfig, self.folder / CONFIG)
+            for key, old, new in changes(before, self.config):
+                if key in FIXED:
+                    raise TrainingError(
+                        f"{self.folder} was begun with {key} = {old}, which cannot become {new} "
+                        "on the way; give the same, or name another folder with --run"
+                    )
+                if key != "data.dataset":  # it may have moved; its checksum must be the same
+                    note(f"{key} was {old} and is {new} from here on")
+        with whole_file(self.folder / CONFIG) as part:
+            part.write_text(to_toml(self.config), encoding="utf-8")
+        if not (self.folder / ABOUT).exists():
+            about = {"dataset": self.dataset.checksum, **circumstances()}
+            with whole_file(self.folder / ABOUT) as part:
+                part.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def save(self, standing: Standing, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> Path:
+        """Write a checkpoint, point `best` to the best one, keep that and the last two."""
+        path = self.checkpoints.save(
+            standing.step,
+            {WEIGHTS: model.state_dict(), "optimizer": moments(model, optimizer)},
+            {"standing": standing.to_json(), "belongs": self._belongs()},
+            self._write_model_files,
+        )
+        self.keep(standing)
+        return path
+
+    def keep(self, standing: Standing) -> None:
+        """Point `best` to the best checkpoint; remove all but that and the last two."""
+        steps = self.checkpoints.steps()
+        if standing.best_step in steps:
+            point(self.folder / BEST, self.folder / CHECKPOINTS / f"{standing.best_step:08}")
+        self.checkpoints.keep({*steps[-2:], standing.best_step})
+
+    def newest(self, note: Note) -> Checkpoint | None:
+        """The newest sound checkpoint of this run."""
+        return self.checkpoints.newest(self._misfit, note)
+
+    def _write_model_files(self, folder: Path) -> None:
+        """What makes a checkpoint a model that can be used on its own."""
+        describe(folder, self.config.system, self.dataset.subwords, self.dataset.profile)
+
+    def _belongs(self) -> dict[str, Any]:
+        """What tells this run's checkpoints from others'."""
+        fixed = {key: value for key, value in values(self.config).items() if key in FIXED}
+        return fixed | {"dataset": self.dataset.checksum}
+
+    def _misfit(self, checkpoint: Checkpoint) -> str | None:
+        there = checkpoint.state.get("belongs")
+        if not isinstance(there, dict):
+            return "it does not say which run it belongs to"
+        for key, value in self._belongs().items():
+            if there.get(key) != value:
+                what = "another dataset" if key == "dataset" else f"{key} = {there.get(key)}"
+                return f"it belongs to a run with {what}"
+        return None
+
+
+def values(config: TrainConfig) -> dict[str, Any]:
+    """Every dotted key of a configuration with its value."""
+    found = {}
+    for key, _ in walk(TrainConfig):
+        part, _, name = key.partition(".")
+        found[key] = getattr(getattr(config, part), name)
+    return found
+
+
+def changes(before: TrainConfig, now: TrainConfig) -> list[tuple[str, Any, Any]]:
+    """The keys that differ, with both values."""
+    old, new = values(before), values(now)
+    return [(key, old[key], new[key]) for key in old if old[key] != new[key]]
+
+
+# --- a model and its optimizer, out of a checkpoint and over to the other processes --------------
+
+_MOMENTS: Final = ("exp_avg", "exp_avg_sq")
+
+
+def moments(model: Seq2Seq, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Adam's two moments of each parameter, by name."""
+    return {
+        f"{name}.{kind}": optimizer.state[parameter][kind]
+        for name, parameter in model.named_parameters()
+        for kind in _MOMENTS
+        if kind in optimizer.state[parameter]
+    }
+
+
+def restore(checkpoint: Checkpoint, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> None:
+    """Put a checkpoint's weights and moments in their places."""
+    try:
+        model.load_state_dict(checkpoint.tensors(WEIGHTS))
+        _set_moments(checkpoint.tensors("optimizer"), checkpoint.step, model, optimizer)
+    except (RuntimeError, KeyError) as error:
+        raise CheckpointError(
+            f"{checkpoint.folder} does not hold the tensors of this model: {error}"
+        ) from None
+
+
+def _set_moments(
+    tensors: dict[str, Tensor], step: int, model: Seq2Seq, optimizer: torch.optim.Optimizer
+) -> None:
+    for name, parameter in model.named_parameters():
+        optimizer.state[parameter] = {
+            "step": torch.tensor(float(step), device=parameter.device),
+            **{kind: tensors[f"{name}.{kind}"].to(parameter.device) for kind in _MOMENTS},
+        }
+
+
+def share(
+    standing: Standing, model: Seq2Seq, optimizer: torch.optim.Optimizer, world: World
+) -> Standing:
+    """Give every process what the leading one has, so that only it needs the run folder.
+
+    The weights are DistributedDataParallel's to share.
+    """
+    if world.control is None:
+        return standing
+    box: list[Any] = [standing.to_json()]
+    distributed.broadcast_object_list(box, src=0, group=world.control)
+    standing = Standing.from_json(box[0])
+    if standing.step:
+        zeros = {
+            f"{name}.{kind}": torch.zeros_like(parameter)
+            for name, parameter in model.named_parameters()
+            for kind in _MOMENTS
+        }
+        tensors = moments(model, optimizer) if world.leads else zeros
+        for name, tensor in tensors.items():
+            here = tensor.cpu()
+            distributed.broadcast(here, src=0, group=world.control)
+            tensors[name] = here
+        _set_moments(tensors, standing.step, model, optimizer)
+    return standing

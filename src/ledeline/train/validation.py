@@ -1,0 +1,113 @@
+"""What is looked at after each epoch: the loss, and headlines with their scores and alignment."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ledeline import rouge
+from ledeline.analysis.alignment import Links, attention_links, spm_links, to_words
+from ledeline.analysis.forced import force
+from ledeline.config import TrainConfig
+from ledeline.dataset import Batches, Dataset, Ids
+from ledeline.model.seq2seq import Seq2Seq
+from ledeline.progress import Progress, silent
+from ledeline.search import greedy
+from ledeline.train.processes import World
+from ledeline.train.tally import Means, Tally
+
+STAGE = "validate"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A headline that the model wrote, beside what was asked for."""
+
+    source: list[str]
+    reference: list[str]
+    headline: list[str]
+    links: Links  # (source word, headline word), by the SPM, or by attention where there is none
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one look at the validation split found."""
+
+    step: int
+    epoch: int
+    means: Means
+    rouge: rouge.Rouge | None  # of the headlines written; None where none was asked for
+    num_headlines: int
+    samples: list[Sample]
+    best: bool = False
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """By name, as reports have it."""
+        figures = {"epoch": self.epoch, **self.means.figures}
+        if self.rouge is not None:
+            scores = self.rouge.rouge1.f1, self.rouge.rouge2.f1, self.rouge.rouge_l.f1
+            figures |= dict(zip(("rouge1", "rouge2", "rougeL"), scores, strict=True))
+        return figures
+
+
+@torch.no_grad()
+def validation_loss(
+    model: Seq2Seq, dataset: Dataset, batch_size: int, world: World, progress: Progress = silent
+) -> Means:
+    """The losses over the whole validation split."""
+    tally = Tally()
+    batches = Batches(
+        dataset["valid"], size=batch_size, seed=0, rank=world.rank, world_size=world.size
+    )
+    model.eval()
+    for number, batch in enumerate(batches.epoch(0), start=1):
+        if num_pairs := len(batch.sources):
+            num_tokens = int((batch.headline_lengths + 1).sum())
+            tally.add(model(model.pairs(batch)), num_tokens, num_pairs)
+        progress(STAGE, number, len(batches))
+    return tally.means(world)
+
+
+def write_headlines(
+    model: Seq2Seq, dataset: Dataset, config: TrainConfig
+) -> tuple[rouge.Rouge | None, int, list[Sample]]:
+    """Write the first headlines of the validation split greedily, and score them."""
+    model.eval()
+    split = dataset["valid"]
+    number = min(config.validation.headlines, len(split))
+    scores, samples = [], []
+    for rows in _chunks(number, config.train.batch_size):
+        sources, lengths = split.sources.padded(rows)
+        for row, ids in zip(rows.tolist(), greedy(model, sources, lengths), strict=True):
+            sample = _sample(model, dataset, row, ids, row < config.validation.samples)
+            text, reference = (dataset.profile.join(w) for w in (sample.headline, sample.reference))
+            scores.append(rouge.score(text, reference))
+            samples += [sample] if row < config.validation.samples else []
+    return (rouge.mean(scores) if scores else None), number, samples
+
+
+def _sample(model: Seq2Seq, dataset: Dataset, row: int, ids: list[int], align: bool) -> Sample:
+    source, reference = dataset["valid"][row]
+    decode = dataset.subwords.decode
+    links = _links(model, dataset, source, ids) if align else frozenset()
+    return Sample(decode(source), decode(reference), decode(ids), links)
+
+
+def _links(model: Seq2Seq, dataset: Dataset, source: list[int], headline: list[int]) -> Links:
+    """Which source word each word of a headline came from."""
+    (seen,) = force(model, [(source, headline)])
+    if seen.q is None:
+        links = attention_links(seen.attention, len(headline))
+    else:
+        q, attention = seen.q[:-1], seen.attention[:-1]  # without the step of <eos>
+        links = spm_links(q, source, rule="sentence", attention=attention)
+    owners = dataset.subwords.owners
+    return to_words(links, owners(source), owners(headline))
+
+
+def _chunks(number: int, size: int) -> Iterator[Ids]:
+    rows: Ids = np.arange(number)
+    for start in range(0, number, size):
+        yield rows[start : start + size]
