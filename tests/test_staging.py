@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ledeline.errors import CorpusError, DatasetError
-from ledeline.staging import whole_file, whole_folder
+from ledeline.errors import ConfigError, CorpusError, DatasetError
+from ledeline.staging import locked, make_folder, point, remove, staged, whole_file, whole_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -174,3 +174,78 @@ def test_place_that_cannot_be_written_to(tmp_path: Path, name: str) -> None:
         whole_file(tmp_path / name) as part,
     ):
         part.write_text("text")
+
+
+def test_a_link_is_relative_and_replaced_in_one_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "run" / "best"
+    for name in ("1", "2"):
+        (tmp_path / "run" / "all" / name).mkdir(parents=True)
+    point(link, tmp_path / "run" / "all" / "1")
+    (tmp_path / "run" / ".best.new").symlink_to("left by a killed run")
+    seen = []
+    original = os.replace
+
+    def spy(source: Path, target: Path) -> None:
+        seen.append(str(link.readlink()))  # the earlier one is there until the very last
+        original(source, target)
+
+    monkeypatch.setattr(os, "replace", spy)
+    point(link, tmp_path / "run" / "all" / "2")
+    assert seen == ["all/1"]
+    assert link.readlink() == Path("all/2")
+    assert names(tmp_path / "run") == ["all", "best"]
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert (tmp_path / "moved" / "best").resolve() == tmp_path / "moved" / "all" / "2"
+
+
+def test_a_link_leads_there_from_wherever_its_folder_really_is(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "deep" / "run").mkdir(parents=True)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "disk" / "deep" / "run")
+    point(tmp_path / "run" / "best", tmp_path / "target")
+    assert (tmp_path / "run" / "best").resolve() == tmp_path / "target"
+
+
+def test_each_new_folder_is_flushed_into_the_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = []
+    monkeypatch.setattr(
+        os, "fsync", lambda file: flushed.append(Path(f"/proc/self/fd/{file}").readlink())
+    )
+    make_folder(tmp_path / "a" / "b")
+    assert flushed == [tmp_path, tmp_path / "a"]
+    make_folder(tmp_path / "a" / "b")
+    assert len(flushed) == 2
+
+
+def test_whatever_is_in_the_way_is_staged_over(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "old").write_text("x")
+    for name in ("file", "link", "folder"):
+        with staged(tmp_path / name) as folder:
+            (folder / "new").write_text("x")
+        assert names(tmp_path / name) == ["new"]
+    assert names(tmp_path) == ["file", "folder", "link"]
+
+
+def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    remove(tmp_path / "link")
+    remove(tmp_path / "nothing")
+    assert names(tmp_path) == ["real"]
+
+
+def test_a_lock_that_is_taken_is_an_error_of_the_given_kind(tmp_path: Path) -> None:
+    with (
+        locked(tmp_path / "out", DatasetError),
+        pytest.raises(ConfigError, match=r"another run is writing .*out; wait for it to end"),
+        locked(tmp_path / "out", ConfigError),
+    ):
+        pass
+    assert names(tmp_path) == []

@@ -1,0 +1,97 @@
+"""Killed by kill -9 at any moment and resumed, a run ends as one that was never killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ledeline.config import TrainConfig
+from ledeline.section import load, to_toml
+from ledeline.train.checkpoint import Checkpoints
+
+NUM_KILLS = 20
+
+
+def nursery(config: Path, run: Path, seed: int) -> None:
+    """Raise children that train, and kill them at random moments: a process of its own.
+
+    It imports everything once and computes nothing, so that children can be forked from it.
+    """
+    import torch
+
+    from ledeline.train.loop import train
+
+    settings, dice, kills, longest = load(TrainConfig, config), random.Random(seed), 0, 0.2
+    while True:
+        child = os.fork()
+        if not child:
+            torch.set_num_threads(1)
+            train(settings, run, resume=True)
+            os._exit(0)
+        if kills < NUM_KILLS:
+            time.sleep(dice.uniform(0, longest))
+            before = os.waitpid(child, os.WNOHANG)[0]
+            if not before:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                kills += 1
+                longest = min(longest * 1.1, 1.5)
+                continue
+            print(f"finished after {kills} kills", flush=True)
+            return
+        _, status = os.waitpid(child, 0)
+        print(f"finished after {kills} kills with status {status}", flush=True)
+        return
+
+
+def trained(config: Path, run: Path, *options: str) -> None:
+    command = [sys.executable, "-m", "ledeline", "train", str(config), "--run", str(run), *options]
+    subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+def metrics(run: Path) -> list[dict[str, object]]:
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    passing = {"time", "pairs_per_second"}
+    return [
+        {name: value for name, value in line.items() if name not in passing}
+        for line in lines
+        if line["event"] in ("train", "valid")
+    ]
+
+
+def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
+    tmp_path: Path, tiny: TrainConfig
+) -> None:
+    config = tmp_path / "config.toml"
+    longer = replace(tiny, train=replace(tiny.train, epochs=8, patience=8))
+    config.write_text(to_toml(replace(longer, run=replace(longer.run, checkpoint_every=2))))
+    trained(config, tmp_path / "whole")
+    script = [sys.executable, __file__, str(config), str(tmp_path / "killed"), "7"]
+    shown = subprocess.run(script, capture_output=True, text=True, check=True)
+    assert "finished after" in shown.stdout
+    if f"finished after {NUM_KILLS} kills" not in shown.stdout:
+        pytest.fail(f"the run ended before it could be killed so often: {shown.stdout}")
+    whole, killed = (Checkpoints(tmp_path / run / "checkpoints") for run in ("whole", "killed"))
+    assert whole.steps() == killed.steps()
+    for step in whole.steps():
+        one, other = whole.open(step), killed.open(step)
+        assert one.state == other.state
+        for name in ("model", "optimizer"):
+            file = f"{name}.safetensors"
+            assert (one.folder / file).read_bytes() == (other.folder / file).read_bytes()
+    links = [(tmp_path / run / "best").readlink() for run in ("whole", "killed")]
+    assert links[0] == links[1]
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "killed")
+    hidden = [path.name for path in tmp_path.rglob(".*")]
+    assert not hidden, "something was left behind"
+
+
+if __name__ == "__main__":
+    nursery(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,403 @@
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ledeline.config import RunConfig, TrainConfig
+from ledeline.dataset import Dataset
+from ledeline.errors import CheckpointError, DatasetError, TrainingError
+from ledeline.model.files import load_model
+from ledeline.section import load, to_toml
+from ledeline.train.checkpoint import Checkpoints
+from ledeline.train.loop import train
+from ledeline.train.validation import Validation
+from ledeline.train.watch import Beginning, Look, Nobody
+
+
+class Memory(Nobody):
+    """A watch that remembers."""
+
+    def __init__(self) -> None:
+        self.beginnings: list[Beginning] = []
+        self.seen: list[Look] = []
+        self.validations: list[Validation] = []
+        self.sentences: list[str] = []
+
+    def begins(self, beginning: Beginning) -> None:
+        self.beginnings.append(beginning)
+
+    def looks(self, look: Look) -> None:
+        self.seen.append(look)
+
+    def validates(self, validation: Validation) -> None:
+        self.validations.append(validation)
+
+    def says(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+
+def changed(config: TrainConfig, **sections: dict[str, Any]) -> TrainConfig:
+    parts = {name: replace(getattr(config, name), **keys) for name, keys in sections.items()}
+    return replace(config, **parts)
+
+
+def weights(folder: Path, step: int | None = None) -> dict[str, torch.Tensor]:
+    steps = Checkpoints(folder / "checkpoints").steps()
+    path = folder / "checkpoints" / f"{step or steps[-1]:08}" / "model.safetensors"
+    return {name: tensor.clone() for name, tensor in load_file(path).items()}
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def lines(folder: Path, event: str) -> list[dict[str, Any]]:
+    everything = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in everything if line["event"] == event]
+
+
+def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig) -> None:
+    watch, folder = Memory(), tmp_path / "run"
+    outcome = train(tiny, folder, watch=watch)
+    steps = len(watch.seen)
+    assert outcome.standing.finished == "all 2 epochs are done"
+    assert outcome.standing.step == steps == 2 * watch.seen[0].num_batches
+    assert not outcome.stopped
+
+    # what is seen
+    assert [look.step for look in watch.seen] == list(range(1, steps + 1))
+    assert {look.epoch for look in watch.seen} == {1, 2}
+    assert watch.seen[steps // 2 - 1].batch == watch.seen[0].num_batches
+    for look in watch.seen:
+        assert look.means.heads.keys() == {"source"}
+        assert look.norm > 0
+        assert look.pairs_per_second > 0
+    assert watch.seen[-1].seconds_left == 0
+    assert [validation.epoch for validation in watch.validations] == [1, 2]
+    for validation in watch.validations:
+        assert validation.rouge is not None
+        assert validation.num_headlines == 6
+        assert len(validation.samples) == 2
+        assert all(sample.headline and sample.links for sample in validation.samples)
+    assert watch.validations[1].means.target < watch.validations[0].means.target
+
+    # what is kept
+    assert load(TrainConfig, folder / "config.toml") == tiny
+    about = json.loads((folder / "run.json").read_text())
+    assert about["dataset"] == Dataset(tiny.data.dataset).checksum
+    assert about["torch"] == torch.__version__
+    assert about["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", about["commit"])
+    reported = [line["step"] for line in lines(folder, "train")]
+    assert reported == sorted({*range(3, steps + 1, 3), steps // 2, steps})
+    assert [line["step"] for line in lines(folder, "valid")] == [steps // 2, steps]
+    assert {"target", "source", "per_token", "rouge1", "rougeL"} <= lines(folder, "valid")[0].keys()
+    assert list((folder / "tensorboard").glob("events.*"))
+    assert not [path for path in folder.rglob("*") if path.suffix in (".pt", ".pkl", ".bin")]
+
+    # the last two and the best
+    last_two = [steps - steps % 7, steps] if steps % 7 else [steps - 7, steps]
+    expected = sorted({*last_two, outcome.standing.best_step})
+    assert Checkpoints(folder / "checkpoints").steps() == expected
+    assert (folder / "best").resolve().name == f"{outcome.standing.best_step:08}"
+    loaded = load_model(folder / "best")
+    assert loaded.profile.name == "natural"
+    assert same(dict(loaded.model.state_dict()), weights(folder, outcome.standing.best_step))
+
+
+def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
+    """The first step's loss, computed apart: with dropout off it is that of the fresh model."""
+    from ledeline.dataset import Batches
+    from ledeline.model.seq2seq import Seq2Seq
+
+    config = changed(tiny, model={"dropout": 0.0}, run={"report_every": 1})
+    watch = Memory()
+    train(config, tmp_path / "run", watch=watch)
+    dataset = Dataset(config.data.dataset)
+    model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed)
+    batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
+    losses = model(model.pairs(batch))
+    first = watch.seen[0].means
+    assert first.target == pytest.approx(losses.target.mean().item(), rel=1e-6)
+    assert first.heads["source"] == pytest.approx(losses.heads["source"].mean().item(), rel=1e-6)
+    tokens = float((batch.headline_lengths + 1).sum())
+    assert first.per_token == pytest.approx(losses.headline.sum().item() / tokens, rel=1e-6)
+    (losses.total().mean()).backward()
+    norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
+    assert watch.seen[0].norm == pytest.approx(float(norm), rel=1e-5)
+
+
+def test_the_first_step_is_adams_with_a_clipped_gradient(tmp_path: Path, tiny: TrainConfig) -> None:
+    from ledeline.dataset import Batches
+    from ledeline.model.seq2seq import Seq2Seq
+
+    config = changed(tiny, model={"dropout": 0.0}, train={"clip": 0.5}, run={"checkpoint_every": 1})
+    watch = Memory()
+    train(config, tmp_path / "run", max_minutes=0, watch=watch)
+    assert [look.step for look in watch.seen] == [1]
+    dataset = Dataset(config.data.dataset)
+    model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed)
+    optimizer = torch.optim.Adam(model.parameters(), 0.001)
+    batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
+    model(model.pairs(batch)).total().mean().backward()
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    norm = torch.stack([grad.norm() for grad in grads]).norm()
+    assert norm > 0.5
+    for grad in grads:
+        grad *= 0.5 / norm
+    optimizer.step()
+    for name, value in weights(tmp_path / "run").items():
+        torch.testing.assert_close(value, model.state_dict()[name], rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("equal_lengths", [True, False])
+def test_the_same_run_twice_is_the_same(
+    tmp_path: Path, tiny: TrainConfig, equal_lengths: bool
+) -> None:
+    config = changed(tiny, train={"equal_lengths": equal_lengths, "epochs": 1})
+    for name in ("one", "two"):
+        train(config, tmp_path / name)
+    train(changed(config, train={"seed": 2}), tmp_path / "other")
+    assert same(weights(tmp_path / "one"), weights(tmp_path / "two"))
+    assert not same(weights(tmp_path / "one"), weights(tmp_path / "other"))
+
+
+class TestResume:
+    def test_stopped_and_resumed_is_as_one(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        train(tiny, tmp_path / "whole")
+        outcomes = [train(tiny, tmp_path / "parts", max_minutes=0)]
+        while outcomes[-1].stopped:
+            outcomes.append(train(tiny, tmp_path / "parts", resume=True, max_minutes=0))
+        assert outcomes[0].stopped == "0 minutes"
+        assert len(outcomes) > 10
+        assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+        assert (tmp_path / "whole/best").readlink() == (tmp_path / "parts/best").readlink()
+
+    def test_a_finished_run_stays_finished(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        first = train(tiny, tmp_path / "run")
+        before = weights(tmp_path / "run")
+        again = train(tiny, tmp_path / "run", resume=True)
+        assert again.standing == first.standing
+        assert same(weights(tmp_path / "run"), before)
+
+    def test_more_epochs_go_on_as_if_asked_for_at_first(
+        self, tmp_path: Path, tiny: TrainConfig
+    ) -> None:
+        longer, watch = changed(tiny, train={"epochs": 3}), Memory()
+        train(longer, tmp_path / "whole")
+        train(tiny, tmp_path / "parts")
+        train(longer, tmp_path / "parts", resume=True, watch=watch)
+        assert "train.epochs was 2 and is 3 from here on" in watch.sentences
+        assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+    def test_nothing_to_resume_is_a_beginning(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        outcome = train(tiny, tmp_path / "run", resume=True)
+        assert outcome.standing.finished
+
+    def test_a_run_folder_is_not_overwritten(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "precious").write_text("x")
+        with pytest.raises(TrainingError, match="is there already; say --resume"):
+            train(tiny, tmp_path / "run")
+        assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
+
+    @pytest.mark.parametrize(
+        ("section", "key", "value"),
+        [
+            ("model", "hidden_size", 9),
+            ("spm", "enabled", False),
+            ("gate", "enabled", False),
+            ("train", "batch_size", 5),
+            ("train", "seed", 9),
+        ],
+    )
+    def test_another_model_cannot_go_on(
+        self, tmp_path: Path, tiny: TrainConfig, section: str, key: str, value: object
+    ) -> None:
+        train(tiny, tmp_path / "run", max_minutes=0)
+        other = changed(tiny, **{section: {key: value}})
+        with pytest.raises(TrainingError, match=rf"was begun with {section}\.{key} = "):
+            train(other, tmp_path / "run", resume=True)
+        assert load(TrainConfig, tmp_path / "run" / "config.toml") == tiny
+
+    def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
+        self, tmp_path: Path, tiny: TrainConfig
+    ) -> None:
+        train(tiny, tmp_path / "run")
+        whole = weights(tmp_path / "run")
+        newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+        with (newest / "model.safetensors").open("r+b") as file:
+            file.truncate(100)
+        watch = Memory()
+        train(tiny, tmp_path / "run", resume=True, watch=watch)
+        assert any(
+            str(newest) in sentence and "not used" in sentence for sentence in watch.sentences
+        )
+        assert watch.beginnings[0].step > 0
+        assert same(weights(tmp_path / "run"), whole)
+
+    def test_a_foreign_checkpoint_is_named_and_the_one_before_used(
+        self, tmp_path: Path, tiny: TrainConfig
+    ) -> None:
+        train(tiny, tmp_path / "run")
+        train(changed(tiny, model={"hidden_size": 9}), tmp_path / "other")
+        whole = weights(tmp_path / "run")
+        newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+        (tmp_path / "other" / "checkpoints" / newest.name).rename(tmp_path / "foreign")
+        newest.rename(tmp_path / "taken")
+        (tmp_path / "foreign").rename(newest)
+        watch = Memory()
+        train(tiny, tmp_path / "run", resume=True, watch=watch)
+        assert any("a run with model.hidden_size = 9" in sentence for sentence in watch.sentences)
+        assert same(weights(tmp_path / "run"), whole)
+
+    def test_no_sound_checkpoint_is_an_error(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        train(tiny, tmp_path / "run")
+        for folder in (tmp_path / "run" / "checkpoints").iterdir():
+            (folder / "optimizer.safetensors").unlink()
+        with pytest.raises(CheckpointError, match="checkpoints"):
+            train(tiny, tmp_path / "run", resume=True)
+
+    def test_another_dataset_cannot_go_on(
+        self, tmp_path: Path, tiny: TrainConfig, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        import shutil
+
+        train(tiny, tmp_path / "run", max_minutes=0)
+        moved = tmp_path / "moved"
+        shutil.copytree(tiny.data.dataset, moved)
+        train(changed(tiny, data={"dataset": moved}), tmp_path / "run", resume=True, max_minutes=0)
+        checkpoint = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+        state = json.loads((checkpoint / "checkpoint.json").read_text())["state"]
+        assert state["belongs"]["dataset"] == Dataset(moved).checksum
+
+    def test_metrics_hold_each_step_once(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        train(tiny, tmp_path / "run")
+        before = [line["step"] for line in lines(tmp_path / "run", "train")]
+        newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
+        (newest / "checkpoint.json").unlink()
+        with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
+            file.write('{"event": "train", "st')
+        train(tiny, tmp_path / "run", resume=True)
+        assert [line["step"] for line in lines(tmp_path / "run", "train")] == before
+
+
+class TestEndings:
+    def test_early_stopping_keeps_the_best(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        config = changed(tiny, train={"epochs": 40, "learning_rate": 0.1, "patience": 2})
+        watch = Memory()
+        outcome = train(config, tmp_path / "run", watch=watch)
+        losses = [validation.means.per_token for validation in watch.validations]
+        assert outcome.standing.finished == "validation has not improved for 2 epochs"
+        assert min(losses) == outcome.standing.best_loss
+        assert losses.index(min(losses)) == len(losses) - 3
+        assert [validation.best for validation in watch.validations][-3:] == [True, False, False]
+
+    def test_a_loss_that_is_no_number_stops_the_run(
+        self, tmp_path: Path, tiny: TrainConfig
+    ) -> None:
+        train(tiny, tmp_path / "run", max_minutes=0)
+        good = weights(tmp_path / "run")
+        wild = changed(tiny, train={"learning_rate": 1e37})
+        with pytest.raises(TrainingError, match=r"went astray at step \d+: .*(nan|inf).*--resume"):
+            train(wild, tmp_path / "run", resume=True)
+        for value in weights(tmp_path / "run").values():
+            assert value.isfinite().all()
+        assert same(weights(tmp_path / "run"), good)
+        outcome = train(tiny, tmp_path / "run", resume=True)
+        assert outcome.standing.finished
+
+    def test_the_disk_is_full(
+        self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import errno
+
+        train(tiny, tmp_path / "run", max_minutes=0)
+        good = weights(tmp_path / "run")
+
+        def full(*_: object, **__: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("ledeline.train.checkpoint.save_file", full)
+        with pytest.raises(CheckpointError, match=r"disk is full.*--resume"):
+            train(tiny, tmp_path / "run", resume=True)
+        assert same(weights(tmp_path / "run"), good)
+        monkeypatch.undo()
+        assert train(tiny, tmp_path / "run", resume=True).standing.finished
+
+    def test_a_dataset_without_validation_pairs_is_refused(
+        self, tmp_path: Path, tiny: TrainConfig
+    ) -> None:
+        with pytest.raises(DatasetError, match="is not a dataset"):
+            train(changed(tiny, data={"dataset": tmp_path / "none"}), tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+    def test_two_runs_in_one_folder_do_not_mix(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        from ledeline.staging import locked
+
+        with (
+            locked(tmp_path / "run", TrainingError),
+            pytest.raises(TrainingError, match="another run is writing"),
+        ):
+            train(tiny, tmp_path / "run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_with_a_checkpoint(
+    tmp_path: Path, tiny: TrainConfig, number: signal.Signals
+) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(to_toml(changed(tiny, train={"epochs": 50, "patience": 50})))
+    command = [sys.executable, "-m", "ledeline", "train", "c.toml", "--run", "run"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+    )
+    deadline = time.monotonic() + 100
+    while not list(tmp_path.glob("run/checkpoints/0*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == 128 + number, errors
+    assert "Traceback" not in errors
+    step = re.search(r"stopped at step (\d+) by (Ctrl-C|SIGTERM)", output)
+    assert step is not None
+    assert "ledeline train run/config.toml --run run --resume" in output
+    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
+    assert checkpoints.open(checkpoints.steps()[-1]).step == int(step[1])
+
+
+def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig) -> None:
+    config = changed(tiny, run={"precision": "bfloat16"}, train={"epochs": 1})
+    watch, exact = Memory(), Memory()
+    train(config, tmp_path / "bf16", watch=watch)
+    train(changed(tiny, train={"epochs": 1}), tmp_path / "f32", watch=exact)
+    ours, theirs = (w.validations[0].means.target for w in (watch, exact))
+    assert ours == pytest.approx(theirs, rel=0.02)
+    assert ours != theirs
+    assert all(value.dtype == torch.float32 for value in weights(tmp_path / "bf16").values())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_trains_and_its_checkpoint_goes_on_anywhere(
+    tmp_path: Path, tiny: TrainConfig
+) -> None:
+    on = {device: replace(tiny, run=replace(tiny.run, device=device)) for device in ("cuda", "cpu")}
+    train(on["cuda"], tmp_path / "run", max_minutes=0)
+    outcome = train(on["cpu"], tmp_path / "run", resume=True)
+    assert math.isfinite(outcome.standing.best_loss)
+    assert isinstance(on["cpu"].run, RunConfig)
