@@ -277,7 +277,7 @@ START: Final = Position(0, 0)
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs of one step, as rectangles of ids."""
+    """Pairs of one step, as rectangles of ids, as wide as the whole batch on every rank."""
 
     sources: Ids  # (B, I), <pad> behind shorter ones
     source_lengths: Ids  # (B,)
@@ -377,10 +377,8 @@ class Batches:
         return order, self._bounds[shuffled(self._seed, 2 * epoch + 1, len(self))]
 
     def _gather(self, rows: Ids) -> Batch:
-        mine = rows[self._rank :: self._world_size]
-        sources, source_lengths = self._split.sources.padded(mine)
-        headlines, headline_lengths = self._split.headlines.padded(mine)
-        return Batch(sources, source_lengths, headlines, headline_lengths, len(rows))
+        sides = *self._split.sources.padded(rows), *self._split.headlines.padded(rows)
+        return Batch(*(array[self._rank :: self._world_size] for array in sides), len(rows))
 
 
 def _cut(counts: Ids, size: int) -> Ids:

@@ -1,4 +1,4 @@
-"""The loss of the headline: `l_trg`, Equations 5 and 6 of the paper."""
+"""The loss of the headline: `l_trg`, Equations 4 and 5 of the paper."""
 
 from torch import Tensor
 from torch.nn import functional

@@ -28,10 +28,11 @@ class Pairs:
     headline_mask: Tensor  # (B, J): headline and <eos>
 
     @classmethod
-    def of(cls, batch: Batch, num_steps: Ids, device: torch.device | str = "cpu") -> Self:
-        """A batch with so many steps (B,) for each pair."""
-        longest = int(num_steps.max(initial=0))
-        places = np.arange(longest)
+    def of(
+        cls, batch: Batch, num_steps: Ids, width: int, device: torch.device | str = "cpu"
+    ) -> Self:
+        """A batch with so many steps (B,) for each pair, in rows of this width."""
+        places = np.arange(width)
         mask = places < num_steps[:, None]  # (B, J)
         headline = places <= batch.headline_lengths[:, None]
         equal = bool((batch.source_lengths == batch.sources.shape[1]).all())
@@ -41,9 +42,9 @@ class Pairs:
 
         return cls(
             sources=put(batch.sources),
-            source_lengths=None if equal else torch.from_numpy(batch.source_lengths),
+            source_lengths=None if equal else torch.from_numpy(batch.source_lengths.copy()),
             source_mask=None if equal else put(batch.source_mask),
-            targets=put(batch.targets(longest)),
+            targets=put(batch.targets(width)),
             target_mask=None if mask.all() else put(mask),
             headline_mask=put(headline),
         )

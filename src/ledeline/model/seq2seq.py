@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -34,7 +35,7 @@ class Head(Protocol):
         """What its loss is called in reports."""
 
     def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
-        """Steps of the decoder it needs for each pair, J + 1 at least."""
+        """Steps of the decoder it needs for each pair; longer sides never need fewer."""
 
     def loss(self, feeds: Tensor, pairs: Pairs) -> Tensor:
         """Its loss of each pair, (B,)."""
@@ -85,15 +86,23 @@ class Seq2Seq(nn.Module):
     # --- training and analysis: headlines are known ------------------------------------------
 
     def pairs(self, batch: Batch) -> Pairs:
-        """A batch as this system learns it, on its device."""
-        num_steps = batch.headline_lengths + 1
+        """A batch as this system learns it, on its device.
+
+        Its width is that of the whole batch also where this process has a share of it: so the dice
+        of the dropout fall alike.
+        """
+        steps = self._num_steps(batch.source_lengths, batch.headline_lengths)
+        widest = [np.array([side.shape[1]]) for side in (batch.sources, batch.headlines)]
+        return Pairs.of(batch, steps, int(self._num_steps(*widest)[0]), self.output.weight.device)
+
+    def _num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
+        steps = headline_lengths + 1
         for head in self.heads:
-            wanted = head.num_steps(batch.source_lengths, batch.headline_lengths)
-            num_steps = num_steps.clip(min=wanted)
-        return Pairs.of(batch, num_steps, self.output.weight.device)
+            steps = steps.clip(min=head.num_steps(source_lengths, headline_lengths))
+        return steps
 
     def forward(self, pairs: Pairs) -> Losses:
-        """The losses of each pair: Equations 5 and 17 of the paper before their mean is taken."""
+        """The losses of each pair, whose mean is G_1 or, with the SPM, G_2 (Equation 12)."""
         feeds, _ = self._unroll(pairs)
         feeds = self.dropout(feeds)
         losses = token_losses(self.output(feeds), pairs.targets)

@@ -1,0 +1,80 @@
+"""What the tests of the model share: small systems and the slow reference."""
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
+from ledeline.model.seq2seq import Seq2Seq
+
+SYSTEMS = {  # name -> gate, SPM
+    "EncDec": (False, False),
+    "EncDec+sGate": (True, False),
+    "EncDec+SPM": (False, True),
+    "EncDec+sGate+SPM": (True, True),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Products this small only get slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def reference() -> ModuleType:
+    """The slow reference, `reference.py` beside this file."""
+    path = Path(__file__).with_name("reference.py")
+    spec = importlib.util.spec_from_file_location("model_reference", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request: pytest.FixtureRequest) -> str:
+    """Each of the four systems by its name."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., Seq2Seq]:
+    """Makes a system in float64, for evaluation, every weight and bias random if `spread`."""
+
+    def made(
+        name: str,
+        *,
+        embedding: int = 3,
+        hidden: int = 4,
+        layers: int = 2,
+        dropout: float = 0.0,
+        c: float = 10.0,
+        vocabulary: int = 11,
+        seed: int = 0,
+        spread: float = 0.6,
+    ) -> Seq2Seq:
+        gate, spm = SYSTEMS[name]
+        config = SystemConfig(
+            model=ModelConfig(
+                embedding_size=embedding, hidden_size=hidden, layers=layers, dropout=dropout
+            ),
+            gate=GateConfig(enabled=gate),
+            spm=SpmConfig(enabled=spm, c=c),
+        )
+        assert config.name == name
+        model = Seq2Seq(config, vocabulary, seed).double().eval()
+        dice = torch.Generator().manual_seed(seed)
+        for parameter in model.parameters() if spread else ():
+            torch.nn.init.normal_(parameter, std=spread, generator=dice)
+        return model
+
+    return made
