@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ledeline.config import PrepareConfig
+from ledeline.config import PrepareConfig, TrainConfig
 from ledeline.section import Field, fields, walk
 
 PAGE = Path(__file__).with_name("config.md")
@@ -18,15 +18,18 @@ Relative paths are relative to the current folder. (This page is made by `make d
 
 def config_page() -> str:
     """The whole page."""
-    parts = [OPENING, "## `ledeline prepare`\n"]
-    for part in fields(PrepareConfig):
-        about = " ".join((part.kind.__doc__ or "").split())
-        rows = [row(key, field) for key, field in walk(part.kind)]
-        head = (
-            f"### `[{part.name}]`\n\n{about}\n\n| key | default | what it is |\n| --- | --- | --- |"
-        )
-        parts.append("\n".join([head, *rows, ""]))
+    parts = [OPENING]
+    for verb, kind in (("prepare", PrepareConfig), ("train", TrainConfig)):
+        parts.append(f"## `ledeline {verb}`\n")
+        parts += [table(part) for part in fields(kind)]
     return "\n".join(parts)
+
+
+def table(part: Field) -> str:
+    """A section as a table of its keys."""
+    about = " ".join((part.kind.__doc__ or "").split())
+    head = f"### `[{part.name}]`\n\n{about}\n\n| key | default | what it is |\n| --- | --- | --- |"
+    return "\n".join([head, *(row(key, field) for key, field in walk(part.kind)), ""])
 
 
 def row(key: str, field: Field) -> str:

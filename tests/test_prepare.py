@@ -499,8 +499,3 @@ class TestCrash:
         assert outcomes == {True, False}
         subprocess.run(command, check=True, capture_output=True)
         assert list(tmp_path.glob(".out.*")) == []  # what the killed runs left is gone
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_shipped_configurations_are_sound(path: Path) -> None:
-    assert load(PrepareConfig, path).corpus.train

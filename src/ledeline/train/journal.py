@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
-from torch.utils.tensorboard import SummaryWriter
 
 from ledeline import __version__
 from ledeline.staging import whole_file
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 METRICS = "metrics.jsonl"
 TENSORBOARD = "tensorboard"
@@ -23,7 +25,8 @@ class Journal:
     """The metrics of a run: a line of JSON each, and the same for TensorBoard.
 
     Opened at a step it forgets what was written beyond it, so that a resumed run has each step
-    once. With no folder it writes nothing: the processes that do not lead have such a one.
+    once. With no folder it writes nothing: the processes that do not lead have such a one. Where
+    tensorboard is not installed, the lines are all there is.
     """
 
     def __init__(self, folder: Path | None, step: int = 0) -> None:
@@ -32,16 +35,16 @@ class Journal:
             return
         _forget_beyond(folder / METRICS, step)
         self._lines = (folder / METRICS).open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder / TENSORBOARD), purge_step=step + 1)
+        self._board = _board(folder / TENSORBOARD, step)
 
     def write(self, event: str, step: int, **figures: Any) -> None:
         """Write a line at once; its numbers go to TensorBoard under `event/name`."""
-        if self._lines is None or self._board is None:
+        if self._lines is None:
             return
         line = {"event": event, "step": step, "time": round(time.time(), 3), **figures}
         self._lines.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._lines.flush()
-        for name, value in figures.items():
+        for name, value in figures.items() if self._board else ():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self._board.add_scalar(f"{event}/{name}", value, step)
 
@@ -49,9 +52,17 @@ class Journal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._lines is not None and self._board is not None:
-            self._lines.close()
-            self._board.close()
+        for file in (self._lines, self._board):
+            if file is not None:
+                file.close()
+
+
+def _board(folder: Path, step: int) -> "SummaryWriter | None":
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), purge_step=step + 1)
 
 
 def _forget_beyond(path: Path, step: int) -> None:
