@@ -192,6 +192,7 @@ class ModelConfig:
         at_least(0),
         below(1),
     ] = 0.3
+    init: Annotated[float, "Weights start uniform between -init and init.", above(0)] = 0.1
 
 
 @section

@@ -377,8 +377,10 @@ class Batches:
         return order, self._bounds[shuffled(self._seed, 2 * epoch + 1, len(self))]
 
     def _gather(self, rows: Ids) -> Batch:
-        sides = *self._split.sources.padded(rows), *self._split.headlines.padded(rows)
-        return Batch(*(array[self._rank :: self._world_size] for array in sides), len(rows))
+        mine = slice(self._rank, None, self._world_size)
+        sources, source_lengths = (a[mine] for a in self._split.sources.padded(rows))
+        headlines, headline_lengths = (a[mine] for a in self._split.headlines.padded(rows))
+        return Batch(sources, source_lengths, headlines, headline_lengths, len(rows))
 
 
 def _cut(counts: Ids, size: int) -> Ids:

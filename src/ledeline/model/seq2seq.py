@@ -142,15 +142,15 @@ class Seq2Seq(nn.Module):
 
 
 def _initialise(model: Seq2Seq, seed: int) -> None:
-    """Weights uniform in +-0.1; biases 0, but 1 in total at the forget gates.
+    """Weights uniform in +-0.1 by default; biases 0, but 1 in total at the forget gates.
 
     Each parameter has dice of its own, thrown from its name: what two systems share starts alike.
     """
-    size = model.config.model.hidden_size
+    size, bound = model.config.model.hidden_size, model.config.model.init
     for name, parameter in model.named_parameters():
         dice = torch.Generator().manual_seed(int(random_keys(seed, crc32(name.encode()), 1)[0]))
         if parameter.dim() > 1:
-            nn.init.uniform_(parameter, -0.1, 0.1, generator=dice)
+            nn.init.uniform_(parameter, -bound, bound, generator=dice)
             continue
         nn.init.zeros_(parameter)
         is_lstm = name.startswith(("encoder.layers", "decoder.first", "decoder.upper"))

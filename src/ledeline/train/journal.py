@@ -44,9 +44,10 @@ class Journal:
         line = {"event": event, "step": step, "time": round(time.time(), 3), **figures}
         self._lines.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._lines.flush()
-        for name, value in figures.items() if self._board else ():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                self._board.add_scalar(f"{event}/{name}", value, step)
+        if self._board is not None:
+            for name, value in figures.items():
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    self._board.add_scalar(f"{event}/{name}", value, step)
 
     def __enter__(self) -> Self:
         return self
