@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from ledeline import rouge
@@ -105,6 +104,7 @@ def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
         spm=SpmConfig(enabled=spm),
         train=OptimizerConfig(
             batch_size=options.batch,
+            learning_rate=options.rate,
             epochs=options.epochs,
             halve_from=options.halve_from,
             seed=options.seed,
@@ -190,13 +190,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/newsroom"))
     parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=list(SYSTEMS))
-    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--pairs", type=int, default=60_000)
     parser.add_argument("--merges", type=int, default=1500)
     parser.add_argument("--embedding", type=int, default=200)
     parser.add_argument("--hidden", type=int, default=400)
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--halve-from", type=int, default=7)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--rate", type=float, default=0.002)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--halve-from", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-minutes", type=float)
     parser.add_argument("--stories", type=int, default=1000, help="for testing")
@@ -215,7 +216,8 @@ def main() -> None:
             loaded = load_model(options.folder / name / "best")
             results[loaded.model.config.name] = scored(loaded, stories)
             print(f"{loaded.model.config.name}: {facts(options.folder / name)}")
-    print(f"{described()}, torch {torch.__version__}, NumPy {np.__version__}, commit {commit()}\n")
+    gpu = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
+    print(f"{described()}, {gpu}torch {torch.__version__}, commit {commit()}\n")
     print(tables(results))
 
 

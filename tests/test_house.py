@@ -110,14 +110,18 @@ class TestReadme:
     def test_what_it_says_works(self, tmp_path: Path) -> None:
         use = self.README.split("## Use")[1].split("## Read on")[0]
         blocks = re.findall(r"```(\w*)\n(.*?)```", use, re.S)
-        assert [language for language, _ in blocks] == ["", "toml", "", "python"]
-        (tmp_path / "pairs.toml").write_text(blocks[1][1])
+        assert [language for language, _ in blocks] == ["", "toml", "", "toml", "", "python"]
+        files = iter(["pairs.toml", "train.toml"])
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        for command in (blocks[0][1], blocks[2][1]):
-            subprocess.run(
-                command, shell=True, check=True, cwd=tmp_path, env=os.environ | {"PATH": path}
-            )
-        subprocess.run([sys.executable, "-c", blocks[3][1]], check=True, cwd=tmp_path)
+        for language, text in blocks:
+            if language == "toml":
+                (tmp_path / next(files)).write_text(text)
+            else:
+                command = [sys.executable, "-c", text] if language else text
+                environment = os.environ | {"PATH": path}
+                subprocess.run(
+                    command, shell=not language, check=True, cwd=tmp_path, env=environment
+                )
 
     def test_its_links_lead_somewhere(self) -> None:
         pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]

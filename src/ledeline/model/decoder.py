@@ -1,15 +1,17 @@
 """The decoder: Appendix B of the paper, an LSTM with input feeding and attention (AttnDec)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ledeline.model import recurrence
 from ledeline.model.attention import Attention, Memory
 from ledeline.model.dropout import Dropout
 from ledeline.model.encoder import Encoded
+from ledeline.model.recurrence import Layer, Words
 
 
 class State(NamedTuple):
@@ -27,6 +29,8 @@ class Decoder(nn.Module):
     its weights as one matrix over its whole input `[input; own state]`, gates in the order input,
     forget, candidate, output; the first D columns of layer 1 belong to `E_t y_{j-1}`.
     """
+
+    plain: bool = False  # True leaves all gradients to autograd: slower, for tests and measurements
 
     def __init__(
         self,
@@ -54,17 +58,22 @@ class Decoder(nn.Module):
 
     def step(self, words: Tensor, state: State, memory: Memory) -> tuple[State, Tensor]:
         """One step of every hypothesis: y_{j-1} (B, K) -> the next state, alpha_j (B, K, I)."""
-        return self._advance(self._word_gates(words), [None] * len(self.upper), state, memory)
+        word_gates = self._word_gates(self._embedded(words))
+        return self._advance(word_gates, [None] * len(self.upper), state, memory)
 
     def unroll(self, words: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
         """All steps with known words y_0 ... y_{J-1} (B, J) -> z (B, J, H), alpha (B, J, I).
 
         What does not depend on the step before, the words' part of the gates and the dice of the
-        dropout, is computed for all steps at once.
+        dropout, is computed for all steps at once. Where a gradient may be wanted, `recurrence`
+        does the steps; it has none through alpha.
         """
-        word_gates = self._word_gates(words)  # (B, J, 4H)
+        embedded = self._embedded(words)
         shape = (*words.shape, state.feed.shape[-1])
-        between = [self.dropout.factors(shape, word_gates) for _ in self.upper]
+        between = [self.dropout.factors(shape, embedded) for _ in self.upper]
+        if torch.is_grad_enabled() and not self.plain:
+            return self._unroll_at_once(embedded, between, state, memory)
+        word_gates = self._word_gates(embedded)
         feeds, attentions = [], []
         for j in range(words.shape[1]):
             step = slice(j, j + 1)
@@ -74,10 +83,27 @@ class Decoder(nn.Module):
             attentions.append(weights)
         return torch.cat(feeds, 1), torch.cat(attentions, 1)
 
-    def _word_gates(self, words: Tensor) -> Tensor:
-        """What the words bring to the gates of layer 1, with its bias. (B, J) -> (B, J, 4H)."""
-        embedded = self.dropout(self.embedding(words))
-        size = self.embedding.embedding_dim
+    def _unroll_at_once(
+        self, embedded: Tensor, between: Sequence[Tensor | None], state: State, memory: Memory
+    ) -> tuple[Tensor, Tensor]:
+        size = embedded.shape[-1]
+        words = Words(embedded, self.first.weight[:, :size], self.first.bias)
+        upper = [cast(nn.Linear, layer) for layer in self.upper]
+        weights = [self.first.weight[:, size:], *(layer.weight for layer in upper)]
+        biases = [None, *(layer.bias for layer in upper)]
+        hidden, cell = ([one.squeeze(1) for one in each] for each in (state.hidden, state.cell))
+        layers = [Layer(*each) for each in zip(weights, biases, hidden, cell, strict=True)]
+        mix, feed = self.attention.mix.weight, state.feed.squeeze(1)
+        return recurrence.unroll(words, layers, between, feed, mix, memory)
+
+    def _embedded(self, words: Tensor) -> Tensor:
+        """`E_t y`, thinned out by the dropout. (B, J) -> (B, J, D)."""
+        embedded: Tensor = self.dropout(self.embedding(words))
+        return embedded
+
+    def _word_gates(self, embedded: Tensor) -> Tensor:
+        """What the words bring to the gates of layer 1, with its bias. (B, J, D) -> (B, J, 4H)."""
+        size = embedded.shape[-1]
         return functional.linear(embedded, self.first.weight[:, :size], self.first.bias)
 
     def _advance(

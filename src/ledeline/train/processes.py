@@ -5,6 +5,7 @@ on CPUs. Beside it a small gloo group carries what the processes have to agree o
 """
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ from datetime import timedelta
 
 import torch
 from torch import distributed, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from ledeline.errors import ConfigError, TrainingError
 
+JOIN_TIMEOUT = timedelta(minutes=2)  # for the others to start
 TIMEOUT = timedelta(minutes=10)  # for the others to come to the same point
 
 
@@ -59,7 +63,7 @@ class World:
         """The model with its gradients averaged over the processes."""
         if self.control is None:
             return model
-        return DistributedDataParallel(model, broadcast_buffers=False)
+        return DistributedDataParallel(model)
 
 
 @contextmanager
@@ -69,39 +73,82 @@ def joined(device: str) -> Iterator[World]:
     if size == 1:
         yield World(0, 1, _device(device, 0))
         return
+    _refuse_half_an_address(size)
     chosen = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    with _losses_named():
-        backend = "nccl" if chosen.type == "cuda" else "gloo"
-        distributed.init_process_group(backend, timeout=TIMEOUT)
+    with _losses_named(LOST):
         try:
-            control = distributed.new_group(backend="gloo", timeout=TIMEOUT)
+            control = _join("nccl" if chosen.type == "cuda" else "gloo")
             yield World(distributed.get_rank(), size, chosen, control)
         finally:
-            distributed.destroy_process_group()
+            if distributed.is_initialized():
+                distributed.destroy_process_group()
+
+
+def _refuse_half_an_address(size: int) -> None:
+    missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if missing:
+        raise ConfigError(
+            f"WORLD_SIZE = {size} tells of several processes, but {', '.join(missing)} is not set; "
+            "start them with torchrun, or unset WORLD_SIZE"
+        )
+
+
+def _join(backend: str) -> distributed.ProcessGroup:
+    """Meet the other processes; gives the group for what they have to agree on.
+
+    One that failed before it came here never comes, so they are not waited for as long as later.
+    """
+    with _default_signals(), _losses_named(NOT_MET):
+        shared, rank, size = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = PrefixStore(attempt, shared)  # it may hold addresses of an earlier one
+        store.set(f"here/{rank}", "")
+        store.wait([f"here/{one}" for one in range(size)], JOIN_TIMEOUT)
+        store.set_timeout(TIMEOUT)
+        distributed.init_process_group(
+            backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT
+        )
+        control: distributed.ProcessGroup = distributed.new_group(backend="gloo", timeout=TIMEOUT)
+        return control
 
 
 @contextmanager
-def _losses_named() -> Iterator[None]:
+def _default_signals() -> Iterator[None]:
+    """Let SIGINT and SIGTERM end the process, for one that waits in torch hears no wish to stop."""
+    before = {one: signal.signal(one, signal.SIG_DFL) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+LOST = (
+    "lost touch with another process of this run, which was stopped or cannot be reached; start "
+    "all of them again with --resume"
+)
+NOT_MET = (
+    "did not meet the other processes of this run; see in their output whether one failed, and in "
+    "docs/scale.md how to name the network between machines"
+)
+
+
+@contextmanager
+def _losses_named(sentence: str) -> Iterator[None]:
     """Say in a sentence that another process is gone, wherever the news arrives."""
     try:
         yield
-    except RuntimeError as error:  # DistBackendError, DistNetworkError, gloo's own
+    except RuntimeError as error:
         if not _is_connection(error):
             raise
-        rank = os.environ.get("RANK", "?")
-        raise TrainingError(
-            f"process {rank} lost touch with another process of this run, which was stopped or "
-            "cannot be reached; start all of them again with --resume"
-        ) from error
+        raise TrainingError(f"process {os.environ.get('RANK', '?')} {sentence}") from error
 
 
 def _is_connection(error: RuntimeError) -> bool:
-    if isinstance(error, distributed.DistError):
-        return True
-    text = str(error).lower()
-    return any(sign in text for sign in ("gloo", "connection", "nccl", "timed out", "store"))
+    """Torch has a family of such errors; those of gloo are told by the place they name."""
+    return isinstance(error, distributed.DistError) or "gloo" in str(error).lower()
 
 
 def _device(wanted: str, local_rank: int) -> torch.device:
