@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test check format docs clean
 
 demo: $(VENV)/.installed
-	$(BIN)/ledeline synth --pairs 4500 --seed 1 --output build/demo/newsroom.jsonl
+	$(BIN)/ledeline synth --pairs 20000 --seed 1 --output build/demo/newsroom.jsonl
 	$(BIN)/ledeline prepare configs/demo.toml
 	rm -rf build/demo/run
 	$(BIN)/ledeline train configs/demo-train.toml --run build/demo/run

@@ -106,6 +106,27 @@ def test_what_the_user_can_cause_is_one_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
 
 
+@pytest.mark.parametrize(
+    ("config", "overrides", "sentence"),
+    [
+        ("", [], "c.toml: data.dataset is missing"),
+        ('data.dataset = "none"', [], "none is not a dataset"),
+        ('data.dataset = "none"\nmodel.hiden = 3', [], "did you mean model.hidden_size?"),
+        ('data.dataset = "none"', ["--spm.c=-1"], "command line: spm.c = -1.0: must be above 0"),
+        ('data.dataset = "none"', ["--train.epochs=many"], "train.epochs"),
+    ],
+)
+def test_what_the_user_can_cause_in_training_is_one_sentence(
+    tmp_path: Path, config: str, overrides: list[str], sentence: str
+) -> None:
+    (tmp_path / "c.toml").write_text(config)
+    shown = ledeline("train", "c.toml", *overrides, cwd=tmp_path)
+    assert shown.returncode == 2
+    assert sentence in shown.stderr
+    assert shown.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
+
+
 def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     shown = ledeline("synth", "--pairs", "5", "--output", tmp_path / "file" / "a.jsonl")

@@ -106,15 +106,17 @@ def train(
     from ledeline.screen import Screen, outcome_text
     from ledeline.section import load
     from ledeline.train.loop import train as train_system
+    from ledeline.train.processes import leads
 
     settings = load(TrainConfig, config, context.args)
     folder = run or Path("runs") / config.stem
-    with Screen(Console(stderr=True), Dataset(settings.data.dataset).profile) as screen:
+    quiet, profile = not leads(), Dataset(settings.data.dataset).profile
+    with Screen(Console(stderr=True, quiet=quiet), profile) as screen:
         outcome = train_system(
             settings, folder, resume=resume, max_minutes=max_minutes, watch=screen
         )
     command = f"ledeline train {folder / 'config.toml'} --run {folder} --resume"
-    Console().print(outcome_text(outcome, command))
+    Console(quiet=quiet).print(outcome_text(outcome, command), soft_wrap=True)
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
 

@@ -44,7 +44,8 @@ class Screen:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
     # --- Watch -----------------------------------------------------------------------------------
 
@@ -57,7 +58,8 @@ class Screen:
                 f": {beginning.num_parameters:,} parameters, {beginning.vocabulary:,} sub-words, "
                 f"{beginning.num_pairs:,} pairs, at most {beginning.num_epochs} epochs, {where}",
                 style="not bold",
-            )
+            ),
+            soft_wrap=True,
         )
         if beginning.step:
             self.says(f"going on after step {beginning.step:,}")
@@ -73,12 +75,13 @@ class Screen:
             figures=figures,
         )
         if not self._console.is_terminal and time.monotonic() >= self._next_line:
-            self._console.print(f"{epoch}  {look.batch:,}/{look.num_batches:,}  {figures}")
+            line = f"{epoch}  {look.batch:,}/{look.num_batches:,}  {figures}"
+            self._console.print(line, soft_wrap=True)
             self._next_line = time.monotonic() + SECONDS_A_LINE
 
     def validates(self, validation: Validation) -> None:
         """Show how the epoch did, and some headlines."""
-        self._console.print(_validation_line(validation))
+        self._console.print(_validation_line(validation), soft_wrap=True)
         for sample in validation.samples:
             self._console.print(sample_text(sample, self._profile))
 
@@ -91,7 +94,7 @@ class Screen:
 
     def says(self, sentence: str) -> None:
         """Show a sentence."""
-        self._console.print(Text(sentence, style="yellow"))
+        self._console.print(Text(sentence, style="yellow"), soft_wrap=True)
 
 
 def _figures(look: Look) -> str:

@@ -18,6 +18,7 @@ from ledeline.config import (
     CorpusConfig,
     DataConfig,
     DatasetConfig,
+    FilterConfig,
     GateConfig,
     ModelConfig,
     OptimizerConfig,
@@ -32,27 +33,37 @@ from ledeline.config import (
 )
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
-from ledeline.dataset import Batch, Dataset
+from ledeline.dataset import Batch
 from ledeline.model.files import Loaded, load_model
+from ledeline.model.seq2seq import Seq2Seq
 from ledeline.prepare import prepare
 from ledeline.search import greedy
 from ledeline.train.loop import train
-from ledeline.train.processes import World
-from ledeline.train.validation import validation_loss
 
 pytestmark = pytest.mark.slow
 
-STORIES = list(generate(200, 99))  # of a seed that training has not
+# Of a seed that training has not, and short, like the ledes it is trained on.
+STORIES = [story for story in generate(2000, 99) if len(story.lede.split()) <= 20][:200]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """So small a model gains little from a second one, and the result depends on none."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("newsroom")
     table = folder / "pairs.jsonl"
-    write_table(table, (story._asdict() for story in generate(4200, 1)), Story._fields)
+    write_table(table, (story._asdict() for story in generate(20_000, 1)), Story._fields)
     config = PrepareConfig(
         text=TextConfig(profile="natural"),
         corpus=CorpusConfig(train=(str(table),)),
+        filter=FilterConfig(max_lede_subwords=32),
         split=SplitConfig(by="random", num_valid=200),
         subword=SubwordConfig(merges=1500),
         dataset=DatasetConfig(output=folder / "dataset"),
@@ -107,15 +118,21 @@ def alignment_errors(loaded: Loaded) -> dict[str, float]:
     return {method: alignment_score(links, gold).error_rate for method, links in found.items()}
 
 
-def loss_without_gate(loaded: Loaded, dataset: Path) -> tuple[float, float]:
-    """The validation loss per token, as it is and with the gate left out of the trained model."""
-    world, data = World(0, 1, torch.device("cpu")), Dataset(dataset)
-    as_it_is = validation_loss(loaded.model, data, 32, world).per_token
-    gate, loaded.model.gate = loaded.model.gate, None
-    try:
-        return as_it_is, validation_loss(loaded.model, data, 32, world).per_token
-    finally:
-        loaded.model.gate = gate
+def gate_spread(loaded: Loaded) -> float:
+    """How far the gates of the stories' sub-words are from being all alike; 0 without a gate."""
+    model, subwords, profile = loaded
+    if model.gate is None:
+        return 0.0
+    batch = Batch.of([(subwords.encode(profile.words(story.lede)), []) for story in STORIES])
+    lengths = torch.from_numpy(batch.source_lengths)
+    with torch.no_grad():
+        encoded = model.encoder(torch.from_numpy(batch.sources), lengths)
+        return model.gate.openness(encoded)[torch.from_numpy(batch.source_mask)].std().item()
+
+
+def untrained(loaded: Loaded) -> Loaded:
+    """The same system as it was before its first step."""
+    return loaded._replace(model=Seq2Seq(loaded.model.config, loaded.model.vocabulary, 1).eval())
 
 
 # --- what is asserted -----------------------------------------------------------------------------
@@ -124,42 +141,40 @@ def loss_without_gate(loaded: Loaded, dataset: Path) -> tuple[float, float]:
 def assert_headlines_are_written(loaded: Loaded) -> None:
     """Headlines follow from their ledes: with the ledes of other stories they are far worse."""
     ledes = [story.lede for story in STORIES]
-    assert rouge_1(loaded, ledes) >= 0.55
-    assert rouge_1(loaded, ledes[1:] + ledes[:1]) <= 0.2
+    assert rouge_1(loaded, ledes) >= 0.45
+    assert rouge_1(loaded, ledes[1:] + ledes[:1]) <= 0.15
 
 
 def assert_spm_aligns(loaded: Loaded) -> None:
     """By both rules the SPM finds far more of the gold alignment than one who knows nothing."""
     errors = alignment_errors(loaded)
-    assert errors["spm-vocabulary"] <= 0.82
-    assert errors["spm-sentence"] <= 0.82
-    assert min(errors["identity"], errors["diagonal"]) >= 0.92
+    assert min(errors["identity"], errors["diagonal"]) >= 0.88
+    assert errors["spm-vocabulary"] <= 0.78
+    assert errors["spm-sentence"] <= 0.78
 
 
-def assert_gate_is_used(loaded: Loaded, dataset: Path) -> None:
-    """Without its gate the trained model does worse."""
-    as_it_is, without = loss_without_gate(loaded, dataset)
-    assert without >= 1.03 * as_it_is
+def assert_gate_has_learned(loaded: Loaded) -> None:
+    """Gates open and close, where at first all were about half open."""
+    assert gate_spread(loaded) >= 0.2
+    assert gate_spread(loaded) >= 1.5 * gate_spread(untrained(loaded))
 
 
-def test_the_whole_system_learns(whole: Loaded, dataset: Path) -> None:
+def test_the_whole_system_learns(whole: Loaded) -> None:
     assert_headlines_are_written(whole)
     assert_spm_aligns(whole)
-    assert_gate_is_used(whole, dataset)
+    assert_gate_has_learned(whole)
 
 
-def test_what_is_taken_away_is_missed(bare: Loaded, dataset: Path) -> None:
+def test_what_is_taken_away_is_missed(bare: Loaded) -> None:
     assert_headlines_are_written(bare)  # it still writes: nothing else is broken
     with pytest.raises(AssertionError):
         assert_spm_aligns(bare)
     with pytest.raises(AssertionError):
-        assert_gate_is_used(bare, dataset)
+        assert_gate_has_learned(bare)
 
 
-def test_a_model_that_has_learned_nothing_passes_nothing(whole: Loaded, dataset: Path) -> None:
-    torch.manual_seed(1)
-    model = type(whole.model)(whole.model.config, whole.model.vocabulary, seed=3).eval()
-    with pytest.raises(AssertionError):
-        assert_headlines_are_written(whole._replace(model=model))
-    with pytest.raises(AssertionError):
-        assert_spm_aligns(whole._replace(model=model))
+def test_before_training_nothing_holds(whole: Loaded) -> None:
+    before = untrained(whole)
+    for holds in (assert_headlines_are_written, assert_spm_aligns, assert_gate_has_learned):
+        with pytest.raises(AssertionError):
+            holds(before)

@@ -462,7 +462,6 @@ class TestFailure:
             assert f"differ in the dataset {dataset}; give all the same" in said
         assert not run.exists()
 
-    @pytest.mark.xfail(reason="train() lets the processes agree on the dataset alone", strict=True)
     def test_their_configurations_differ(
         self, tmp_path: Path, toml: Path, nursery: Nursery
     ) -> None:

@@ -17,7 +17,7 @@ from ledeline.subword import UNK
 from ledeline.train.clock import Clock
 from ledeline.train.journal import Journal, circumstances
 from ledeline.train.processes import World, joined
-from ledeline.train.run import Run, restore, share
+from ledeline.train.run import Run, restore, share, values
 from ledeline.train.standing import Standing, learning_rate
 from ledeline.train.stop import Stop
 from ledeline.train.tally import Means, Tally
@@ -58,6 +58,8 @@ def train(
         # The data, the model, its optimizer, and where the run stands.
         dataset = Dataset(config.data.dataset)
         world.agree(dataset.checksum, f"the dataset {config.data.dataset}")
+        rest = {key: value for key, value in values(config).items() if key != "data.dataset"}
+        world.agree(str(rest), "the configuration")
         batches = _batches(dataset, config, world)
         model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed).to(world.device)
         optimizer = torch.optim.Adam(model.parameters(), fused=True)

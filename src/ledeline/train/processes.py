@@ -66,6 +66,11 @@ class World:
         return DistributedDataParallel(model)
 
 
+def leads() -> bool:
+    """Whether this process is to show progress, told before it has joined the others."""
+    return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK") == "0"
+
+
 @contextmanager
 def joined(device: str) -> Iterator[World]:
     """Join the processes that `torchrun` started, or be the only one."""
