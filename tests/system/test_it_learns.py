@@ -7,6 +7,7 @@ must hold it, the second must break those of what it lost, and keep the others.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,28 +16,19 @@ from ledeline import rouge
 from ledeline.analysis.aligner import align
 from ledeline.analysis.alignment import alignment_score, parse
 from ledeline.config import (
-    CorpusConfig,
     DataConfig,
-    DatasetConfig,
-    FilterConfig,
     GateConfig,
     ModelConfig,
     OptimizerConfig,
-    PrepareConfig,
     RunConfig,
-    SplitConfig,
     SpmConfig,
-    SubwordConfig,
-    TextConfig,
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.corpus.newsroom import Story, generate
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Batch
 from ledeline.model.files import Loaded, load_model
 from ledeline.model.seq2seq import Seq2Seq
-from ledeline.prepare import prepare
 from ledeline.search import greedy
 from ledeline.train.loop import train
 
@@ -56,19 +48,10 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dataset(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> Path:
+    """Some 3,000 pairs with short ledes, so that a minute is enough."""
     folder = tmp_path_factory.mktemp("newsroom")
-    table = folder / "pairs.jsonl"
-    write_table(table, (story._asdict() for story in generate(20_000, 1)), Story._fields)
-    config = PrepareConfig(
-        text=TextConfig(profile="natural"),
-        corpus=CorpusConfig(train=(str(table),)),
-        filter=FilterConfig(max_lede_subwords=32),
-        split=SplitConfig(by="random", num_valid=200),
-        subword=SubwordConfig(merges=1500),
-        dataset=DatasetConfig(output=folder / "dataset"),
-    )
-    return prepare(config).folder
+    return prepare_newsroom(folder, 20_000, seed=1, merges=1500, num_valid=200, longest=32)
 
 
 def learned(dataset: Path, run: Path, gate: GateConfig, spm: SpmConfig) -> Loaded:

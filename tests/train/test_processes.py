@@ -22,27 +22,17 @@ from safetensors.torch import load_file
 from torch import distributed, nn
 
 from ledeline.config import (
-    CorpusConfig,
     DataConfig,
-    DatasetConfig,
-    FilterConfig,
     GateConfig,
     ModelConfig,
     OptimizerConfig,
-    PrepareConfig,
     RunConfig,
-    SplitConfig,
     SpmConfig,
-    SubwordConfig,
-    TextConfig,
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.corpus.newsroom import Story, generate
-from ledeline.corpus.tables import write_table
 from ledeline.dataset import Batches, Dataset
 from ledeline.errors import ConfigError, TrainingError
-from ledeline.prepare import prepare
 from ledeline.section import to_toml
 from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
@@ -65,23 +55,20 @@ if sys.platform == "linux":
 # --- a dataset, a configuration, a run of one process, all of them once ---------------------------
 
 
-def prepared(folder: Path, seed: int) -> Path:
+@pytest.fixture(scope="session")
+def prepared(prepare_newsroom: Any) -> Callable[[Path, int], Path]:
     """Some 70 short pairs to train on."""
-    table = folder / "pairs.jsonl"
-    write_table(table, (story._asdict() for story in generate(300, seed)), Story._fields)
-    config = PrepareConfig(
-        text=TextConfig(profile="natural"),
-        corpus=CorpusConfig(train=(str(table),)),
-        filter=FilterConfig(max_lede_subwords=30),
-        split=SplitConfig(by="random", num_valid=60),
-        subword=SubwordConfig(merges=2000),
-        dataset=DatasetConfig(output=folder / "dataset"),
-    )
-    return prepare(config).folder
+
+    def made(folder: Path, seed: int) -> Path:
+        return prepare_newsroom(folder, 300, seed=seed, merges=2000, num_valid=60, longest=30)
+
+    return made
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
+def config(
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[Path, int], Path]
+) -> TrainConfig:
     return TrainConfig(
         data=DataConfig(dataset=prepared(tmp_path_factory.mktemp("news"), 5)),
         model=ModelConfig(embedding_size=6, hidden_size=8, dropout=0.3),
@@ -447,7 +434,12 @@ class TestFailure:
         assert f"ledeline: process 1 {LOST}" in other_said
 
     def test_their_datasets_differ(
-        self, config: TrainConfig, tmp_path: Path, toml: Path, nursery: Nursery
+        self,
+        config: TrainConfig,
+        prepared: Callable[[Path, int], Path],
+        tmp_path: Path,
+        toml: Path,
+        nursery: Nursery,
     ) -> None:
         other = prepared(tmp_path, 6)
         port, run = free_port(), tmp_path / "run"
