@@ -152,7 +152,15 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     ledeline("synth", "--pairs", "20000", "--output", tmp_path / "a.jsonl")
     (tmp_path / "c.toml").write_text('[corpus]\ntrain = ["a.jsonl"]\n[dataset]\noutput = "out"\n')
     command = [sys.executable, "-m", "ledeline", "prepare", "c.toml"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in background jobs
+    ) as process:
         partial = tmp_path / ".out.partial"
         deadline = time.monotonic() + 60
         while not partial.exists() and time.monotonic() < deadline:

@@ -16,7 +16,8 @@ def events(folder: Path) -> EventAccumulator:
 def test_each_line_is_json_and_on_the_board(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         journal.write("train", 5, target=1.5, best=True, note="é")
-    (line,) = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        journal.write("start", 5, threads=2)
+    line, _ = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert {"event": "train", "step": 5, "target": 1.5, "note": "é"}.items() <= json.loads(
         line
     ).items()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 METRICS = "metrics.jsonl"
 TENSORBOARD = "tensorboard"
+ON_BOARD = ("train", "valid")  # events; the others only have a line
 
 
 class Journal:
@@ -38,13 +39,13 @@ class Journal:
         self._board = _board(folder / TENSORBOARD, step)
 
     def write(self, event: str, step: int, **figures: Any) -> None:
-        """Write a line at once; its numbers go to TensorBoard under `event/name`."""
+        """Write a line at once; numbers of training and validation go to TensorBoard as well."""
         if self._lines is None:
             return
         line = {"event": event, "step": step, "time": round(time.time(), 3), **figures}
         self._lines.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._lines.flush()
-        if self._board is not None:
+        if self._board is not None and event in ON_BOARD:
             for name, value in figures.items():
                 if isinstance(value, int | float) and not isinstance(value, bool):
                     self._board.add_scalar(f"{event}/{name}", value, step)

@@ -114,6 +114,7 @@ def train(
             # The end of an epoch, and what is kept of the run.
             if ends_epoch:
                 validation = _validate(model, dataset, config, world, standing, watch)
+                _refuse_not_finite(validation.means, 0.0, standing, config, folder)
                 standing = standing.validated(validation.means.per_token, config.train)
                 best = standing.best_step == standing.step
                 journal.write("valid", standing.step, **validation.figures, best=best)
@@ -189,7 +190,6 @@ def _validate(
     watch: Watch,
 ) -> Validation:
     means = validation_loss(model, dataset, config.train.batch_size, world, watch.progress)
-    _refuse_not_finite(means, 0.0, standing, config, config.data.dataset)
     epoch = standing.position.epoch  # counted from 0, and the next one already
     if not world.leads:
         return Validation(standing.step, epoch, means, None, 0, [])
