@@ -21,7 +21,11 @@ does it all in tiny sizes, to see that it runs.
 """
 
 import argparse
+import contextlib
+import ctypes
+import math
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -103,7 +107,8 @@ def train(options: argparse.Namespace, sizes: Sizes, add_ons: bool) -> None:
     models = {"plain eager": textbook, "ours, autograd": autograd, "ours": ours}
     compare({name: loss(model.eval(), pairs).item() for name, model in models.items()})
     runs = {name: training_step(model.train(), pairs) for name, model in models.items()}
-    seconds, peaks = measure(runs | {"product": product(sizes)}, options.turns)
+    seconds = measure(runs | {"product": product(sizes)}, options.turns)
+    peaks = {name: peak(run) for name, run in runs.items()}
     rate = 2 * sizes.product**3 / statistics.median(seconds.pop("product"))
     lengths = f"{options.batch} pairs of {shapes[0]} and {shapes[1]} sub-words"
     work = num_operations(ours, pairs)
@@ -162,37 +167,40 @@ def num_operations(model: Seq2Seq, pairs: Pairs) -> int:
 # --- measuring ----------------------------------------------------------------------------------
 
 
-def measure(
-    runs: dict[str, Callable[[], object]], turns: int
-) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Seconds of every turn, and the most bytes that one needed beyond what was there before."""
+def measure(runs: dict[str, Callable[[], object]], turns: int) -> dict[str, list[float]]:
+    """Seconds of every turn."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
-    peaks = dict.fromkeys(runs, 0.0)
     for turn in range(turns + 1):
         for name, run in runs.items():
-            before = peak(reset=True)
             begin = time.perf_counter()
             run()
             if CUDA:
                 torch.cuda.synchronize()
             if turn:  # the first one warms up
                 seconds[name].append(time.perf_counter() - begin)
-                peaks[name] = max(peaks[name], peak() - before)
-    return seconds, peaks
+    return seconds
 
 
-def peak(*, reset: bool = False) -> float:
-    """The most memory since the last reset, in bytes; 0 where the system does not tell."""
-    status, references = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-    if CUDA and reset:
-        torch.cuda.reset_peak_memory_stats()
-    elif reset and references.exists():
-        references.write_text("5")
+def peak(run: Callable[[], object]) -> float:
+    """The most bytes in a run beyond what was there before it; on a CPU only Linux tells."""
     if CUDA:
-        return float(torch.cuda.max_memory_allocated())
-    if not status.exists():
-        return 0.0
-    lines = (line.split() for line in status.read_text().splitlines())
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        run()
+        return torch.cuda.max_memory_allocated() - before
+    if not sys.platform.startswith("linux"):
+        return math.nan
+    with contextlib.suppress(AttributeError):  # a C library that keeps nothing back
+        ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    high_before = high_water()
+    run()
+    return high_water() - high_before
+
+
+def high_water() -> float:
+    """The most bytes of this process since its mark was last reset."""
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
     return next(int(line[1]) * 1024.0 for line in lines if line[0] == "VmHWM:")
 
 
@@ -224,7 +232,7 @@ def search(options: argparse.Namespace, sizes: Sizes) -> None:
         "with the SPM": searching_step(trained, sources, words),
         "without": searching_step(without, sources, words),
     }
-    seconds, _ = measure(runs, 10 * options.turns)
+    seconds = measure(runs, 10 * options.turns)
     print(f"\none step of the search, {SOURCES} sources x {HYPOTHESES} hypotheses")
     print(f"{'':16}{'ms, median':>16}{'lowest':>9}{'highest':>9}{'of without':>16}")
     for name, values in seconds.items():
