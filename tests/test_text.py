@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledeline.text import HEADLINE_PUNCTUATION, JOINER, NATURAL, PAPER, PROFILES, clean
+from ledeline.text import HEADLINE_PUNCTUATION, JOINER, NATURAL, PAPER, PROFILES, Profile, clean
 
 # Any code point at all, with the troublesome ones made likely.
 _NASTY = st.sampled_from(
@@ -195,12 +195,41 @@ class TestNatural:
         assert NATURAL.plain(["$￭", "5", "￭-￭", "￭."]) == ["$", "5", "-", "."]
         assert PAPER.plain(["$", "#"]) == ["$", "#"]
 
+    @pytest.mark.parametrize(
+        ("words", "spaced"),
+        [
+            ("Stocks rose 5.25 ￭% ￭, (￭ CNN ￭) said ￭.", "Stocks| rose| 5.25|%|,| (|CNN|)| said|."),
+            ("U.S. ￭-￭ led", "U.S.|-|led"),
+            ("￭, first", ",| first"),
+            ("last (￭", "last| ("),
+            ("a ￭ b ￭￭ c", "a||b||c"),
+        ],
+    )
+    def test_spaces_are_where_no_joiner_is(self, words: str, spaced: str) -> None:
+        assert NATURAL.spaced(words.split()) == spaced.split("|")
+
     def test_headline_keeps_everything(self) -> None:
         assert NATURAL.headline(["Why", "￭?"]) == ["Why", "￭?"]
 
     def test_join_takes_whatever_a_model_writes(self) -> None:
         assert NATURAL.join([JOINER, "a", JOINER + JOINER, "b"]) == "ab"
         assert NATURAL.join([]) == ""
+
+
+class TestSpaced:
+    @pytest.mark.parametrize("profile", [PAPER, NATURAL], ids=lambda profile: profile.name)
+    @given(st.lists(st.text(st.sampled_from(["a", "é", ".", "#", JOINER]), max_size=4)))
+    def test_words_keep_their_number_and_join_to_the_text(
+        self, profile: Profile, words: list[str]
+    ) -> None:
+        spaced = profile.spaced(iter(words))
+        assert "".join(spaced) == profile.join(words)
+        assert [word.removeprefix(" ") for word in spaced] == list(profile.plain(words))
+
+    def test_tokens_have_a_space_before_each_but_the_first(self) -> None:
+        assert PAPER.spaced(["japan", "'s", "$", "#"]) == ["japan", " 's", " $", " #"]
+        assert PAPER.join(["japan", "'s"]) == "japan 's"
+        assert PAPER.spaced([]) == NATURAL.spaced([]) == []
 
 
 def test_profiles_are_found_by_name() -> None:

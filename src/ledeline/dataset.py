@@ -7,7 +7,6 @@ is first touched, so nothing truncated or edited is ever used.
 Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
 """
 
-import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline.errors import DatasetError
+from ledeline.manifest import is_unchanged, sealed
 from ledeline.shuffle import random_keys, shuffled
 from ledeline.subword import EOS, PAD, Subwords
 from ledeline.subword import FILES as SUBWORD_FILES
@@ -171,14 +171,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} has format version {manifest.get('version')}, and this ledeline reads "
             f"version {VERSION}; {_ANEW}"
         )
-    if manifest.get("checksum") != _manifest_checksum(manifest):
+    if not is_unchanged(manifest):
         raise DatasetError(f"{path} was changed after it was written; {_ANEW}")
     return manifest
-
-
-def _manifest_checksum(manifest: dict[str, Any]) -> str:
-    rest = {key: value for key, value in manifest.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 # --- writing ----------------------------------------------------------------------------------
@@ -230,8 +225,7 @@ class DatasetWriter:
             "splits": self._splits,
             "files": {name: _checksums(self._folder / name) for name in self._files},
         }
-        manifest["checksum"] = _manifest_checksum(manifest)
-        (self._folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+        (self._folder / MANIFEST).write_text(json.dumps(sealed(manifest)), encoding="utf-8")
 
 
 class _ColumnWriter:
@@ -286,15 +280,10 @@ class Batch:
     num_pairs: int  # of the whole batch, over all ranks; B is this rank's share
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[list[int], list[int]]]) -> Self:
+    def of(cls, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
         """Pairs of source and headline ids as one batch."""
-        sources, headlines = (_padded([pair[side] for pair in pairs]) for side in (0, 1))
+        sources, headlines = (padded([pair[side] for pair in pairs]) for side in (0, 1))
         return cls(*sources, *headlines, len(pairs))
-
-    @property
-    def source_mask(self) -> npt.NDArray[np.bool_]:
-        """True where `sources` has a sub-word and no padding. (B, I)."""
-        return np.arange(self.sources.shape[1]) < self.source_lengths[:, None]
 
     def targets(self, length: int) -> Ids:
         """What the decoder learns to write: headline, <eos>, then <pad> up to `length`.
@@ -310,7 +299,8 @@ class Batch:
         return targets
 
 
-def _padded(rows: list[list[int]]) -> tuple[Ids, Ids]:
+def padded(rows: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
+    """Rows of ids as a rectangle, <pad> behind shorter ones, and their lengths. (B, I), (B,)."""
     lengths = np.array([len(row) for row in rows], np.int64)
     ids = np.full((len(rows), int(lengths.max(initial=0))), PAD, np.int64)
     for row, into in zip(rows, ids, strict=True):

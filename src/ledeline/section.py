@@ -68,7 +68,7 @@ def section(cls: type[T]) -> type[T]:
             if not _is_a(field.kind, value):
                 raise BadValue(field.name, value, f"must be {_described(field.kind)}")
             for limit in field.limits:
-                if not limit.holds(value):
+                if value is not None and not limit.holds(value):
                     raise BadValue(field.name, value, limit.complaint)
         if cross_check:
             cross_check(self)
@@ -77,7 +77,7 @@ def section(cls: type[T]) -> type[T]:
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
 
-class BadValue(Exception):
+class BadValue(ConfigError):
     """A value that cannot be; the loader adds file and section."""
 
     def __init__(self, key: str, value: Any, complaint: str) -> None:

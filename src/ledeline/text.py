@@ -75,6 +75,9 @@ class Profile(Protocol):
     def plain(self, words: Sequence[str]) -> Sequence[str]:
         """Words -> the same without marks of the profile, as people would write them."""
 
+    def spaced(self, words: Iterable[str]) -> list[str]:
+        """Words -> the same without marks, each with the space before it that belongs there."""
+
     def join(self, words: Iterable[str]) -> str:
         """Words -> text."""
 
@@ -104,9 +107,13 @@ class _Paper:
         """Tokens carry no marks."""
         return words
 
+    def spaced(self, words: Iterable[str]) -> list[str]:
+        """Tokens with a space before each but the first."""
+        return [f" {word}" if number else word for number, word in enumerate(words)]
+
     def join(self, words: Iterable[str]) -> str:
         """Tokens with a space between."""
-        return " ".join(words)
+        return "".join(self.spaced(words))
 
 
 class _Natural:
@@ -126,16 +133,19 @@ class _Natural:
         """Words without joiners."""
         return [word.strip(JOINER) for word in words]
 
-    def join(self, words: Iterable[str]) -> str:
-        """Undo `words`: a space between two words unless one of them carries the joiner there."""
-        pieces: list[str] = []
+    def spaced(self, words: Iterable[str]) -> list[str]:
+        """A space between two words unless one of them carries the joiner there."""
+        spaced: list[str] = []
         glued = True
         for word in words:
-            if not (glued or word.startswith(JOINER)):
-                pieces.append(" ")
-            pieces.append(word.strip(JOINER))
+            space = "" if glued or word.startswith(JOINER) else " "
+            spaced.append(space + word.strip(JOINER))
             glued = word.endswith(JOINER)
-        return "".join(pieces)
+        return spaced
+
+    def join(self, words: Iterable[str]) -> str:
+        """Undo `words`."""
+        return "".join(self.spaced(words))
 
 
 PAPER: Final[Profile] = _Paper()

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.analysis.odd import FUNCTION_WORDS, Odd, count, is_content, total
+from ledeline.analysis.odd import Odd, count, total
+from ledeline.words import FUNCTION_WORDS, is_content
 from ledeline.text import NATURAL, PAPER
 
 words = st.lists(

@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ledeline.errors import CheckpointError
+from ledeline.manifest import sealed
 from ledeline.train import checkpoint as checkpoint_module
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
 
@@ -66,8 +67,7 @@ def edit_manifest(folder: Path, **changes: Any) -> None:
     path = folder / "checkpoint.json"
     manifest = json.loads(path.read_text()) | changes
     manifest = {key: value for key, value in manifest.items() if value is not None}
-    manifest["checksum"] = checkpoint_module._manifest_checksum(manifest)
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(sealed(manifest)))
 
 
 class TestRoundTrip:

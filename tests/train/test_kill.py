@@ -1,6 +1,5 @@
 """Killed by kill -9 at any moment and resumed, a run ends as one that was never killed."""
 
-import json
 import os
 import random
 import signal
@@ -9,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,18 +56,8 @@ def trained(config: Path, run: Path, *options: str) -> None:
     subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
-def metrics(run: Path) -> list[dict[str, object]]:
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    passing = {"time", "pairs_per_second"}
-    return [
-        {name: value for name, value in line.items() if name not in passing}
-        for line in lines
-        if line["event"] in ("train", "valid")
-    ]
-
-
 def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
-    tmp_path: Path, tiny: TrainConfig
+    tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
     config = tmp_path / "config.toml"
     longer = replace(tiny, train=replace(tiny.train, epochs=8, patience=8))
@@ -88,7 +78,7 @@ def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
             assert (one.folder / file).read_bytes() == (other.folder / file).read_bytes()
     links = [(tmp_path / run / "best").readlink() for run in ("whole", "killed")]
     assert links[0] == links[1]
-    assert metrics(tmp_path / "whole") == metrics(tmp_path / "killed")
+    assert runs.figures(tmp_path / "whole") == runs.figures(tmp_path / "killed")
     hidden = [path.name for path in tmp_path.rglob(".*")]
     assert not hidden, "something was left behind"
 

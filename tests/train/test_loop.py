@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from ledeline.config import RunConfig, TrainConfig
 from ledeline.dataset import Dataset
@@ -52,22 +51,7 @@ def changed(config: TrainConfig, **sections: dict[str, Any]) -> TrainConfig:
     return replace(config, **parts)
 
 
-def weights(folder: Path, step: int | None = None) -> dict[str, torch.Tensor]:
-    steps = Checkpoints(folder / "checkpoints").steps()
-    path = folder / "checkpoints" / f"{step or steps[-1]:08}" / "model.safetensors"
-    return {name: tensor.clone() for name, tensor in load_file(path).items()}
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def lines(folder: Path, event: str) -> list[dict[str, Any]]:
-    everything = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in everything if line["event"] == event]
-
-
-def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig) -> None:
+def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     watch, folder = Memory(), tmp_path / "run"
     outcome = train(tiny, folder, watch=watch)
     steps = len(watch.seen)
@@ -98,10 +82,11 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig)
     assert about["dataset"] == Dataset(tiny.data.dataset).checksum
     assert about["torch"] == torch.__version__
     assert about["commit"] is None or re.fullmatch(r"[0-9a-f]{40}\+?", about["commit"])
-    reported = [line["step"] for line in lines(folder, "train")]
+    reported = [line["step"] for line in runs.lines(folder, "train")]
     assert reported == sorted({*range(3, steps + 1, 3), steps // 2, steps})
-    assert [line["step"] for line in lines(folder, "valid")] == [steps // 2, steps]
-    assert {"target", "source", "per_token", "rouge1", "rougeL"} <= lines(folder, "valid")[0].keys()
+    valid = runs.lines(folder, "valid")
+    assert [line["step"] for line in valid] == [steps // 2, steps]
+    assert {"target", "source", "per_token", "rouge1", "rougeL"} <= valid[0].keys()
     assert list((folder / "tensorboard").glob("events.*"))
     assert not [path for path in folder.rglob("*") if path.suffix in (".pt", ".pkl", ".bin")]
 
@@ -112,7 +97,9 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig)
     assert (folder / "best").resolve().name == f"{outcome.standing.best_step:08}"
     loaded = load_model(folder / "best")
     assert loaded.profile.name == "natural"
-    assert same(dict(loaded.model.state_dict()), weights(folder, outcome.standing.best_step))
+    assert runs.same(
+        dict(loaded.model.state_dict()), runs.weights(folder, outcome.standing.best_step)
+    )
 
 
 def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
@@ -137,7 +124,9 @@ def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainC
     assert watch.seen[0].norm == pytest.approx(float(norm), rel=1e-5)
 
 
-def test_the_first_step_is_adams_with_a_clipped_gradient(tmp_path: Path, tiny: TrainConfig) -> None:
+def test_the_first_step_is_adams_with_a_clipped_gradient(
+    tmp_path: Path, tiny: TrainConfig, runs: Any
+) -> None:
     from ledeline.dataset import Batches
     from ledeline.model.seq2seq import Seq2Seq
 
@@ -156,49 +145,53 @@ def test_the_first_step_is_adams_with_a_clipped_gradient(tmp_path: Path, tiny: T
     for grad in grads:
         grad *= 0.5 / norm
     optimizer.step()
-    for name, value in weights(tmp_path / "run").items():
+    for name, value in runs.weights(tmp_path / "run").items():
         torch.testing.assert_close(value, model.state_dict()[name], rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("equal_lengths", [True, False])
 def test_the_same_run_twice_is_the_same(
-    tmp_path: Path, tiny: TrainConfig, equal_lengths: bool
+    tmp_path: Path, tiny: TrainConfig, equal_lengths: bool, runs: Any
 ) -> None:
     config = changed(tiny, train={"equal_lengths": equal_lengths, "epochs": 1})
     for name in ("one", "two"):
         train(config, tmp_path / name)
     train(changed(config, train={"seed": 2}), tmp_path / "other")
-    assert same(weights(tmp_path / "one"), weights(tmp_path / "two"))
-    assert not same(weights(tmp_path / "one"), weights(tmp_path / "other"))
+    assert runs.same(runs.weights(tmp_path / "one"), runs.weights(tmp_path / "two"))
+    assert not runs.same(runs.weights(tmp_path / "one"), runs.weights(tmp_path / "other"))
 
 
 class TestResume:
-    def test_stopped_and_resumed_is_as_one(self, tmp_path: Path, tiny: TrainConfig) -> None:
+    def test_stopped_and_resumed_is_as_one(
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
+    ) -> None:
         train(tiny, tmp_path / "whole")
         outcomes = [train(tiny, tmp_path / "parts", max_minutes=0)]
         while outcomes[-1].stopped:
             outcomes.append(train(tiny, tmp_path / "parts", resume=True, max_minutes=0))
         assert outcomes[0].stopped == "0 minutes"
         assert len(outcomes) > 10
-        assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+        assert runs.same(runs.weights(tmp_path / "whole"), runs.weights(tmp_path / "parts"))
         assert (tmp_path / "whole/best").readlink() == (tmp_path / "parts/best").readlink()
 
-    def test_a_finished_run_stays_finished(self, tmp_path: Path, tiny: TrainConfig) -> None:
+    def test_a_finished_run_stays_finished(
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
+    ) -> None:
         first = train(tiny, tmp_path / "run")
-        before = weights(tmp_path / "run")
+        before = runs.weights(tmp_path / "run")
         again = train(tiny, tmp_path / "run", resume=True)
         assert again.standing == first.standing
-        assert same(weights(tmp_path / "run"), before)
+        assert runs.same(runs.weights(tmp_path / "run"), before)
 
     def test_more_epochs_go_on_as_if_asked_for_at_first(
-        self, tmp_path: Path, tiny: TrainConfig
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         longer, watch = changed(tiny, train={"epochs": 3}), Memory()
         train(longer, tmp_path / "whole")
         train(tiny, tmp_path / "parts")
         train(longer, tmp_path / "parts", resume=True, watch=watch)
         assert "train.epochs was 2 and is 3 from here on" in watch.sentences
-        assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+        assert runs.same(runs.weights(tmp_path / "whole"), runs.weights(tmp_path / "parts"))
 
     def test_nothing_to_resume_is_a_beginning(self, tmp_path: Path, tiny: TrainConfig) -> None:
         outcome = train(tiny, tmp_path / "run", resume=True)
@@ -231,10 +224,10 @@ class TestResume:
         assert load(TrainConfig, tmp_path / "run" / "config.toml") == tiny
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
-        self, tmp_path: Path, tiny: TrainConfig
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         train(tiny, tmp_path / "run")
-        whole = weights(tmp_path / "run")
+        whole = runs.weights(tmp_path / "run")
         newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         with (newest / "model.safetensors").open("r+b") as file:
             file.truncate(100)
@@ -244,14 +237,14 @@ class TestResume:
             str(newest) in sentence and "not used" in sentence for sentence in watch.sentences
         )
         assert watch.beginnings[0].step > 0
-        assert same(weights(tmp_path / "run"), whole)
+        assert runs.same(runs.weights(tmp_path / "run"), whole)
 
     def test_a_foreign_checkpoint_is_named_and_the_one_before_used(
-        self, tmp_path: Path, tiny: TrainConfig
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         train(tiny, tmp_path / "run")
         train(changed(tiny, model={"hidden_size": 9}), tmp_path / "other")
-        whole = weights(tmp_path / "run")
+        whole = runs.weights(tmp_path / "run")
         newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         (tmp_path / "other" / "checkpoints" / newest.name).rename(tmp_path / "foreign")
         newest.rename(tmp_path / "taken")
@@ -259,7 +252,7 @@ class TestResume:
         watch = Memory()
         train(tiny, tmp_path / "run", resume=True, watch=watch)
         assert any("a run with model.hidden_size = 9" in sentence for sentence in watch.sentences)
-        assert same(weights(tmp_path / "run"), whole)
+        assert runs.same(runs.weights(tmp_path / "run"), whole)
 
     def test_no_sound_checkpoint_is_an_error(self, tmp_path: Path, tiny: TrainConfig) -> None:
         train(tiny, tmp_path / "run")
@@ -281,15 +274,17 @@ class TestResume:
         state = json.loads((checkpoint / "checkpoint.json").read_text())["state"]
         assert state["belongs"]["dataset"] == Dataset(moved).checksum
 
-    def test_metrics_hold_each_step_once(self, tmp_path: Path, tiny: TrainConfig) -> None:
+    def test_metrics_hold_each_step_once(
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
+    ) -> None:
         train(tiny, tmp_path / "run")
-        before = [line["step"] for line in lines(tmp_path / "run", "train")]
+        before = [line["step"] for line in runs.lines(tmp_path / "run", "train")]
         newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         (newest / "checkpoint.json").unlink()
         with (tmp_path / "run" / "metrics.jsonl").open("a") as file:
             file.write('{"event": "train", "st')
         train(tiny, tmp_path / "run", resume=True)
-        assert [line["step"] for line in lines(tmp_path / "run", "train")] == before
+        assert [line["step"] for line in runs.lines(tmp_path / "run", "train")] == before
 
 
 class TestEndings:
@@ -304,26 +299,26 @@ class TestEndings:
         assert [validation.best for validation in watch.validations][-3:] == [True, False, False]
 
     def test_a_loss_that_is_no_number_stops_the_run(
-        self, tmp_path: Path, tiny: TrainConfig
+        self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
-        good = weights(tmp_path / "run")
+        good = runs.weights(tmp_path / "run")
         wild = changed(tiny, train={"learning_rate": 1e37})
         with pytest.raises(TrainingError, match=r"went astray at step \d+: .*(nan|inf).*--resume"):
             train(wild, tmp_path / "run", resume=True)
-        for value in weights(tmp_path / "run").values():
+        for value in runs.weights(tmp_path / "run").values():
             assert value.isfinite().all()
-        assert same(weights(tmp_path / "run"), good)
+        assert runs.same(runs.weights(tmp_path / "run"), good)
         outcome = train(tiny, tmp_path / "run", resume=True)
         assert outcome.standing.finished
 
     def test_the_disk_is_full(
-        self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch, runs: Any
     ) -> None:
         import errno
 
         train(tiny, tmp_path / "run", max_minutes=0)
-        good = weights(tmp_path / "run")
+        good = runs.weights(tmp_path / "run")
 
         def full(*_: object, **__: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -331,7 +326,7 @@ class TestEndings:
         monkeypatch.setattr("ledeline.train.checkpoint.save_file", full)
         with pytest.raises(CheckpointError, match=r"disk is full.*--resume"):
             train(tiny, tmp_path / "run", resume=True)
-        assert same(weights(tmp_path / "run"), good)
+        assert runs.same(runs.weights(tmp_path / "run"), good)
         monkeypatch.undo()
         assert train(tiny, tmp_path / "run", resume=True).standing.finished
 
@@ -381,7 +376,7 @@ def test_a_signal_stops_with_a_checkpoint(
     assert checkpoints.open(checkpoints.steps()[-1]).step == int(step[1])
 
 
-def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig) -> None:
+def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     config = changed(tiny, run={"precision": "bfloat16"}, train={"epochs": 1})
     watch, exact = Memory(), Memory()
     train(config, tmp_path / "bf16", watch=watch)
@@ -389,7 +384,7 @@ def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig) -> None:
     ours, theirs = (w.validations[0].means.target for w in (watch, exact))
     assert ours == pytest.approx(theirs, rel=0.02)
     assert ours != theirs
-    assert all(value.dtype == torch.float32 for value in weights(tmp_path / "bf16").values())
+    assert all(value.dtype == torch.float32 for value in runs.weights(tmp_path / "bf16").values())
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

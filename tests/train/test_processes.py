@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import distributed, nn
 
 from ledeline.config import (
@@ -37,8 +36,6 @@ from ledeline.section import to_toml
 from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.processes import World, joined
-
-LOSSES = 1e-5  # relative, and of norms; 1.5e-7 was the largest seen: the rounding of a float32
 
 # Adam divides a gradient by its own size. Where a gradient is little but rounding, so is the step,
 # which may yet be as long as any other, the rate; so the rate is what to measure by. At this one
@@ -99,27 +96,6 @@ def alone(toml: Path, nursery: "Nursery", tmp_path_factory: pytest.TempPathFacto
 # --- what a run left behind -----------------------------------------------------------------------
 
 
-def figures(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    passing = {"time", "pairs_per_second"}
-    return [
-        {name: value for name, value in line.items() if name not in passing}
-        for line in lines
-        if line["event"] in ("train", "valid")
-    ]
-
-
-def num_steps(run: Path) -> int:
-    """Steps that were reported, if only half of a line is there yet."""
-    path = run / "metrics.jsonl"
-    return path.read_text().count('"event": "train"') if path.exists() else 0
-
-
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    step = Checkpoints(run / "checkpoints").steps()[-1]
-    return load_file(run / "checkpoints" / f"{step:08}" / "model.safetensors")
-
-
 def standing(run: Path) -> dict[str, Any]:
     """Where a run stands by its newest checkpoint, every byte of which is looked at."""
     checkpoints = Checkpoints(run / "checkpoints")
@@ -127,30 +103,22 @@ def standing(run: Path) -> dict[str, Any]:
     return found
 
 
-def assert_losses_alike(lines: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
-    for line, expected in zip(lines, others, strict=True):
-        assert line.pop("event") == expected.pop("event")
-        assert line == pytest.approx(expected, rel=LOSSES, abs=0)
-
-
-def assert_alike(run: Path, other: Path) -> None:
+def assert_alike(runs: Any, run: Path, other: Path) -> None:
     """The same up to rounding: losses, norms, validation, the best step and the weights."""
-    assert_losses_alike(figures(run), figures(other))
+    runs.assert_losses_alike(runs.figures(run), runs.figures(other))
     assert (run / "best").readlink() == (other / "best").readlink()
     for key in ("step", "position", "best_step", "finished"):
         assert standing(run)[key] == standing(other)[key]
-    mine, yours = weights(run), weights(other)
+    mine, yours = runs.weights(run), runs.weights(other)
     assert mine.keys() == yours.keys()
     assert max(float((mine[name] - yours[name]).abs().max()) for name in mine) < WEIGHTS
 
 
-def assert_same(run: Path, other: Path) -> None:
+def assert_same(runs: Any, run: Path, other: Path) -> None:
     """The same to the last bit."""
-    assert figures(run) == figures(other)
+    assert runs.figures(run) == runs.figures(other)
     assert standing(run) == standing(other)
-    mine, yours = weights(run), weights(other)
-    assert mine.keys() == yours.keys()
-    assert all(torch.equal(mine[name], yours[name]) for name in mine)
+    assert runs.same(runs.weights(run), runs.weights(other))
 
 
 # --- processes that torchrun starts ---------------------------------------------------------------
@@ -223,10 +191,9 @@ def two(toml: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestTorchrun:
-    def test_two_processes_train_as_one(self, alone: Path, two: Path) -> None:
-        assert_alike(two, alone)
-        started = json.loads((two / "metrics.jsonl").read_text().splitlines()[0])
-        assert started["processes"] == 2
+    def test_two_processes_train_as_one(self, alone: Path, two: Path, runs: Any) -> None:
+        assert_alike(runs, two, alone)
+        assert [line["processes"] for line in runs.lines(two, "start")] == [2]
 
     def test_they_write_nothing_unasked(self, two: Path) -> None:
         log = (two.parent / "log").read_text()
@@ -237,30 +204,30 @@ class TestTorchrun:
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
     def test_stopped_and_robbed_of_a_process_they_end_with_the_same_bits(
-        self, tmp_path: Path, toml: Path, two: Path, nursery: "Nursery"
+        self, tmp_path: Path, toml: Path, two: Path, nursery: "Nursery", runs: Any
     ) -> None:
         run = tmp_path / "run"
         with Launched(tmp_path / "first", toml, "--run", run) as launched:
-            until(lambda: num_steps(run) >= 10)
+            until(lambda: runs.num_steps(run) >= 10)
             launched.process.send_signal(signal.SIGTERM)
             assert launched.wait() != 0  # torchrun's own word for a signal
         stopped = standing(run)["step"]
-        assert stopped == num_steps(run) >= 10
+        assert stopped == runs.num_steps(run) >= 10
         assert f"stopped at step {stopped} by SIGTERM" in launched.output
 
         arguments = [toml, "--run", run, "--resume"]
         with Launched(tmp_path / "second", *arguments, patience=2) as launched:
-            until(lambda: num_steps(run) >= stopped + 10)
+            until(lambda: runs.num_steps(run) >= stopped + 10)
             begun = time.monotonic()
             os.kill(launched.worker(1), signal.SIGKILL)
             assert launched.wait() != 0
         assert time.monotonic() - begun < 30
         assert f"process 0 {LOST}" in launched.output
         assert "Traceback" not in ours(launched.output)
-        assert stopped < standing(run)["step"] <= num_steps(run)
+        assert stopped < standing(run)["step"] <= runs.num_steps(run)
 
         assert nursery.together(2, tmp_path, toml, "--run", run, "--resume") == [0, 0]
-        assert_same(run, two)
+        assert_same(runs, run, two)
 
 
 # --- processes without torchrun, which need not import torch each ---------------------------------
@@ -360,7 +327,13 @@ def free_port() -> int:
 
 class TestEquality:
     def test_three_processes_some_of_them_without_a_pair_train_as_one(
-        self, config: TrainConfig, tmp_path: Path, toml: Path, alone: Path, nursery: Nursery
+        self,
+        config: TrainConfig,
+        tmp_path: Path,
+        toml: Path,
+        alone: Path,
+        nursery: Nursery,
+        runs: Any,
     ) -> None:
         batches = Batches(Dataset(config.data.dataset)["train"], size=5, seed=1)
         sizes = {batch.num_pairs for batch in batches.epoch(0)}
@@ -368,7 +341,7 @@ class TestEquality:
         assert max(sizes) > 3
         run = tmp_path / "run"
         assert nursery.together(3, tmp_path, toml, "--run", run, "--train.epochs=1") == [0, 0, 0]
-        assert_losses_alike(figures(run), figures(alone)[: len(batches) + 1])
+        runs.assert_losses_alike(runs.figures(run), runs.figures(alone)[: len(batches) + 1])
 
     @pytest.mark.parametrize(
         "changes",
@@ -379,38 +352,38 @@ class TestEquality:
         ids=["mixed lengths", "EncDec"],
     )
     def test_so_do_other_systems_and_batches(
-        self, tmp_path: Path, toml: Path, changes: list[str], nursery: Nursery
+        self, tmp_path: Path, toml: Path, changes: list[str], nursery: Nursery, runs: Any
     ) -> None:
         for size in (1, 2):
             arguments = [toml, "--run", tmp_path / str(size), "--train.epochs=1", *changes]
             assert nursery.together(size, tmp_path, *arguments) == [0] * size
-        assert_alike(tmp_path / "2", tmp_path / "1")
+        assert_alike(runs, tmp_path / "2", tmp_path / "1")
 
 
 class TestResuming:
     def test_time_is_up_for_all_at_one_step_and_one_process_goes_on(
-        self, tmp_path: Path, toml: Path, alone: Path, nursery: Nursery
+        self, tmp_path: Path, toml: Path, alone: Path, nursery: Nursery, runs: Any
     ) -> None:
         run = tmp_path / "run"
         limit = ["--max-minutes", "0.005"]
         assert nursery.together(2, tmp_path, toml, "--run", run, *limit) == [0, 0]
         stopped = standing(run)["step"]
-        assert stopped == num_steps(run)
+        assert stopped == runs.num_steps(run)
         assert f"stopped at step {stopped} by 0.005 minutes" in (tmp_path / "log-0").read_text()
         assert nursery.together(1, tmp_path, toml, "--run", run, "--resume") == [0]
-        assert_alike(run, alone)
+        assert_alike(runs, run, alone)
 
     def test_two_go_on_where_one_was_killed(
-        self, tmp_path: Path, toml: Path, alone: Path, nursery: Nursery
+        self, tmp_path: Path, toml: Path, alone: Path, nursery: Nursery, runs: Any
     ) -> None:
         run = tmp_path / "run"
         child = nursery.start(0, 1, 0, tmp_path, toml, "--run", run)
-        until(lambda: num_steps(run) >= 10)
+        until(lambda: runs.num_steps(run) >= 10)
         os.kill(child.pid, signal.SIGKILL)
         assert nursery.wait(child) == -signal.SIGKILL
         assert nursery.together(2, tmp_path, toml, "--run", run, "--resume") == [0, 0]
         assert "going on after step" in (tmp_path / "log-0").read_text()
-        assert_alike(run, alone)
+        assert_alike(runs, run, alone)
 
 
 class TestFailure:
@@ -482,11 +455,11 @@ class TestFailure:
         assert not (tmp_path / "run").exists()
 
     def test_a_process_is_killed_while_another_leads(
-        self, tmp_path: Path, toml: Path, nursery: Nursery
+        self, tmp_path: Path, toml: Path, nursery: Nursery, runs: Any
     ) -> None:
         port, run = free_port(), tmp_path / "run"
         children = [nursery.start(rank, 2, port, tmp_path, toml, "--run", run) for rank in (0, 1)]
-        until(lambda: num_steps(run) >= 8)
+        until(lambda: runs.num_steps(run) >= 8)
         os.kill(children[0].pid, signal.SIGKILL)
         (status, _), (other_status, other_said) = self.outcome(nursery, children)
         assert (status, other_status) == (-signal.SIGKILL, 2)

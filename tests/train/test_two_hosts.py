@@ -3,7 +3,6 @@
 Each has addresses and a loopback of its own, and nothing else can be reached from them.
 """
 
-import json
 import os
 import shutil
 import signal
@@ -17,16 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from ledeline.config import TrainConfig
 from ledeline.section import to_toml
-from ledeline.train.checkpoint import Checkpoints
 
 pytestmark = pytest.mark.slow
 
-LOSSES = 1e-5  # relative
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 CABLE = "cable"  # the name of each end of it
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -108,28 +103,8 @@ def hosts(tmp_path: Path) -> Iterator[tuple[Host, Host]]:
         yield one, two
 
 
-def figures(run: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [
-        {name: line[name] for name in ("step", "target", "source", "per_token")}
-        | ({"norm": line["norm"]} if line["event"] == "train" else {})
-        for line in lines
-        if line["event"] in ("train", "valid")
-    ]
-
-
-def num_steps(run: Path) -> int:
-    path = run / "metrics.jsonl"
-    return path.read_text().count('"event": "train"') if path.exists() else 0
-
-
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    step = Checkpoints(run / "checkpoints").steps()[-1]
-    return load_file(run / "checkpoints" / f"{step:08}" / "model.safetensors")
-
-
 def test_two_hosts_train_as_one_and_outlive_a_kill(
-    tmp_path: Path, tiny: TrainConfig, hosts: tuple[Host, Host]
+    tmp_path: Path, tiny: TrainConfig, hosts: tuple[Host, Host], runs: Any
 ) -> None:
     one, two = hosts
     config = replace(
@@ -150,16 +125,15 @@ def test_two_hosts_train_as_one_and_outlive_a_kill(
     together = [host.torchrun(host.by_c10d(), *UNDISTURBED) for host in hosts]
     assert [process.wait(120) for process in together] == [0, 0], one.log + two.log
     assert "2 processes" in one.log
-    expected = figures(one.folder / "alone")
+    expected = runs.figures(one.folder / "alone")
     assert len(expected) >= 50
-    for line, other in zip(figures(undisturbed), expected, strict=True):
-        assert line == pytest.approx(other, rel=LOSSES, abs=0)
+    runs.assert_losses_alike(runs.figures(undisturbed), expected)
     assert not (two.folder / "undisturbed").exists()
 
     # The process of the second host is killed.
     together = [host.torchrun(host.by_c10d(), *KILLED) for host in hosts]
     deadline = time.monotonic() + 60
-    while num_steps(killed) < 20:
+    while runs.num_steps(killed) < 20:
         assert time.monotonic() < deadline, one.log + two.log
         time.sleep(0.02)
     (worker,) = two.pids() - {together[1].pid}
@@ -171,8 +145,6 @@ def test_two_hosts_train_as_one_and_outlive_a_kill(
     together = [host.torchrun(host.by_rank(), *KILLED, "--resume") for host in hosts]
     assert [process.wait(120) for process in together] == [0, 0], one.log + two.log
     assert "going on after step" in one.log
-    ours, theirs = weights(killed), weights(undisturbed)
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-    assert figures(killed) == figures(undisturbed)
+    assert runs.same(runs.weights(killed), runs.weights(undisturbed))
+    assert runs.figures(killed) == runs.figures(undisturbed)
     assert (two.folder / "killed").is_file()

@@ -12,8 +12,8 @@ from ledeline.analysis.alignment import (
     spm_links,
     to_words,
 )
-from ledeline.analysis.forced import Seen, force
 from ledeline.model.files import Loaded
+from ledeline.reasons import Seen, force
 
 METHODS: Final = {
     "spm-vocabulary": "SPM, the likeliest type of all (the paper's rule)",

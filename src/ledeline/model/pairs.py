@@ -1,7 +1,7 @@
 """A batch as tensors: what a model is trained on and forced through."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,27 @@ from torch import Tensor
 
 from ledeline.dataset import Batch, Ids
 from ledeline.subword import BOS
+
+
+class Sources(NamedTuple):
+    """Sources as a model reads them; lengths and mask only where they are not all of one length."""
+
+    ids: Tensor  # (B, I)
+    lengths: Tensor | None  # (B,), on the CPU
+    mask: Tensor | None  # (B, I)
+
+    @classmethod
+    def of(cls, ids: Ids, lengths: Ids, device: torch.device | str = "cpu") -> Self:
+        """Ids (B, I), padded behind the lengths (B,)."""
+        rows = _put(ids, device)
+        if (lengths == ids.shape[1]).all():
+            return cls(rows, None, None)
+        mask = np.arange(ids.shape[1]) < lengths[:, None]
+        return cls(rows, torch.from_numpy(lengths.copy()), _put(mask, device))
+
+
+def _put(array: npt.NDArray[Any], device: torch.device | str) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 
 @dataclass(frozen=True)
@@ -35,18 +56,14 @@ class Pairs:
         places = np.arange(width)
         mask = places < num_steps[:, None]  # (B, J)
         headline = places <= batch.headline_lengths[:, None]
-        equal = bool((batch.source_lengths == batch.sources.shape[1]).all())
-
-        def put(array: npt.NDArray[Any]) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
-
+        sources = Sources.of(batch.sources, batch.source_lengths, device)
         return cls(
-            sources=put(batch.sources),
-            source_lengths=None if equal else torch.from_numpy(batch.source_lengths.copy()),
-            source_mask=None if equal else put(batch.source_mask),
-            targets=put(batch.targets(width)),
-            target_mask=None if mask.all() else put(mask),
-            headline_mask=put(headline),
+            sources=sources.ids,
+            source_lengths=sources.lengths,
+            source_mask=sources.mask,
+            targets=_put(batch.targets(width), device),
+            target_mask=None if mask.all() else _put(mask, device),
+            headline_mask=_put(headline, device),
         )
 
     @property

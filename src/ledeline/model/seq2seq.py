@@ -79,6 +79,11 @@ class Seq2Seq(nn.Module):
         _initialise(self, seed)
 
     @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.output.weight.device
+
+    @property
     def heads(self) -> tuple[Head, ...]:
         """The add-ons on z_j."""
         return (self.spm,) if self.spm is not None else ()
@@ -93,7 +98,7 @@ class Seq2Seq(nn.Module):
         """
         steps = self._num_steps(batch.source_lengths, batch.headline_lengths)
         widest = [np.array([side.shape[1]]) for side in (batch.sources, batch.headlines)]
-        return Pairs.of(batch, steps, int(self._num_steps(*widest)[0]), self.output.weight.device)
+        return Pairs.of(batch, steps, int(self._num_steps(*widest)[0]), self.device)
 
     def _num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
         steps = headline_lengths + 1

@@ -8,7 +8,6 @@ A folder with a step's name is whole, whenever the program is killed: it is writ
 name, flushed and renamed, and it is renamed before it is removed.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ledeline.errors import CheckpointError
+from ledeline.manifest import is_unchanged, sealed
 from ledeline.staging import flush, full_disk, hidden, locked, make_folder, recover, remove, staged
 
 FORMAT: Final = "ledeline-checkpoint"
@@ -200,9 +200,8 @@ def _write_manifest(folder: Path, step: int, state: dict[str, Any]) -> None:
         "state": state,
         "files": {path.relative_to(folder).as_posix(): _about(path) for path in paths},
     }
-    manifest["checksum"] = _manifest_checksum(manifest)
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
-        json.dump(manifest, file)
+        json.dump(sealed(manifest), file)
 
 
 def _about(path: Path) -> dict[str, int]:
@@ -211,11 +210,6 @@ def _about(path: Path) -> dict[str, int]:
         while block := file.read(_BLOCK):
             size, checksum = size + len(block), zlib.crc32(block, checksum)
     return {"bytes": size, "crc32": checksum}
-
-
-def _manifest_checksum(manifest: dict[str, Any]) -> str:
-    rest = {key: value for key, value in manifest.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 # --- checking ---------------------------------------------------------------------------------
@@ -246,7 +240,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _Unsound(f"{MANIFEST} does not describe a checkpoint of ledeline")
     _check_version(manifest.get("version", 0))
-    if manifest.get("checksum") != _manifest_checksum(manifest):
+    if not is_unchanged(manifest):
         raise _Unsound(f"{MANIFEST} was changed after it was written")
     return manifest
 

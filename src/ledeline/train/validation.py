@@ -8,11 +8,11 @@ import torch
 
 from ledeline import rouge
 from ledeline.analysis.alignment import Links, attention_links, spm_links, to_words
-from ledeline.analysis.forced import force
 from ledeline.config import TrainConfig
 from ledeline.dataset import Batches, Dataset, Ids
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.progress import Progress, silent
+from ledeline.reasons import force
 from ledeline.search import greedy
 from ledeline.train.processes import World
 from ledeline.train.tally import Means, Tally

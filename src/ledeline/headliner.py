@@ -1,0 +1,278 @@
+"""Text in, headlines out: the one entry to a trained model that all others share."""
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ledeline.config import SearchConfig
+from ledeline.dataset import padded
+from ledeline.errors import ModelError
+from ledeline.headline import Alignment, Candidate, Caution, Headline, Rows
+from ledeline.lede import Lede, read_lede
+from ledeline.model.engine import Engine
+from ledeline.model.files import Loaded, load_model
+from ledeline.model.products import has_int8
+from ledeline.model.seq2seq import Seq2Seq
+from ledeline.reasons import Weights, by_words, weigh
+from ledeline.search import Ensemble, Found, Writer, search
+from ledeline.section import at_least, section
+from ledeline.subword import UNK
+from ledeline.wording import Wording, with_source_words, wording
+from ledeline.words import is_content
+
+Precision: TypeAlias = Literal["auto", "float32", "int8"]
+
+SHIPPED: Final = Path(__file__).parent / "models" / "default"
+FIRST_WINDOW, LARGEST_WINDOW = 64, 2048  # texts of a stream that are worked on together
+_WORTH_A_THREAD: Final = 4  # sources, below which threads share the products instead
+
+
+@section
+class Options:
+    """What is wanted of a headline."""
+
+    search: Annotated[SearchConfig, ""] = SearchConfig()
+    explain: Annotated[bool, "Say where each word came from, and what was dropped."] = False
+    replace_unknown: Annotated[
+        bool, "Put the aligned word of the source where the model writes <unk>."
+    ] = True
+    max_source: Annotated[int, "Sub-words of a text that are read, at most.", at_least(1)] = 512
+    batch_size: Annotated[int, "Texts that are searched together, at most.", at_least(1)] = 32
+
+
+DEFAULT: Final = Options()
+
+
+class Headliner:
+    """Writes headlines, and says why.
+
+    Every text has an answer, whatever it is: see `ledeline.headline.KINDS`. The answer does not
+    depend on the texts beside it.
+    """
+
+    def __init__(self, models: Sequence[Loaded], precision: Precision = "auto") -> None:
+        _refuse_strangers(models)
+        self._models = [one.model for one in models]
+        self._subwords, self._profile = models[0].subwords, models[0].profile
+        self.precision = _chosen_precision(precision, self._models[0].device)
+        writers = [_writer(model, self.precision) for model in self._models]
+        self._writer = writers[0] if len(writers) == 1 else Ensemble(writers)
+
+    @classmethod
+    def load(cls, *folders: Path | str, precision: Precision = "auto", device: str = "cpu") -> Self:
+        """Open a model folder, or several as an ensemble; none stands for the shipped model.
+
+        The precision is of the products: `auto` is int8 where the processor is made for it, else
+        float32. On a GPU it has no part.
+        """
+        if not folders and not SHIPPED.exists():
+            raise ModelError(
+                "no model comes with this version of ledeline; name a model folder, such as "
+                "runs/NAME/best that ledeline train writes"
+            )
+        loaded = [load_model(folder) for folder in folders or (SHIPPED,)]
+        return cls([one._replace(model=one.model.to(device)) for one in loaded], precision)
+
+    def __call__(
+        self,
+        text: object,
+        *,
+        beam: int | None = None,
+        n_best: int | None = None,
+        explain: bool | None = None,
+        options: Options = DEFAULT,
+    ) -> Headline:
+        """The headline of one text; `beam`, `n_best`, `explain` go before the options."""
+        return self.answers([text], _adapted(options, beam, n_best, explain))[0]
+
+    def stream(
+        self,
+        texts: Iterable[object],
+        *,
+        beam: int | None = None,
+        n_best: int | None = None,
+        explain: bool | None = None,
+        options: Options = DEFAULT,
+    ) -> Iterator[Headline]:
+        """The headline of each text, in order; of any number, some at a time.
+
+        A file opened as text is read on past lines that are not UTF-8.
+        """
+        options = _adapted(options, beam, n_best, explain)
+        if isinstance(texts, io.TextIOWrapper):
+            with suppress(io.UnsupportedOperation):  # some of it was read already
+                texts.reconfigure(errors="surrogateescape")
+        remaining, size, first = iter(texts), FIRST_WINDOW, 1
+        while window := list(islice(remaining, size)):
+            yield from self.answers(window, options, first=first)
+            first, size = first + len(window), min(2 * size, LARGEST_WINDOW)
+
+    def answers(
+        self, texts: Sequence[object], options: Options = DEFAULT, *, first: int = 1
+    ) -> list[Headline]:
+        """One headline for each text, in order; warnings count the texts from `first`."""
+        ledes = [
+            read_lede(text, number, self._profile, self._subwords, options.max_source)
+            for number, text in enumerate(texts, start=first)
+        ]
+        found = self._search(ledes, options)
+        weights = self._weights(ledes, found, options)
+        return [
+            self._headline(lede, headlines, weights[row], options)
+            if headlines
+            else Headline(lede.text, "", warnings=lede.cautions)
+            for row, (lede, headlines) in enumerate(zip(ledes, found, strict=True))
+        ]
+
+    # --- search -------------------------------------------------------------------------------
+
+    def _search(self, ledes: Sequence[Lede], options: Options) -> list[list[Found]]:
+        """The n-best list of each lede, empty for one without ids; batches are of like lengths."""
+        rows = [row for row, lede in enumerate(ledes) if lede.ids]
+        rows.sort(key=lambda row: -len(ledes[row].ids))
+        threads = torch.get_num_threads() if self._writer.device.type == "cpu" else 1
+        parallel = threads > 1 and len(rows) >= threads * _WORTH_A_THREAD
+        size = min(options.batch_size, -(-len(rows) // threads)) if parallel else options.batch_size
+        batches = [rows[start : start + size] for start in range(0, len(rows), max(1, size))]
+
+        def run(batch: list[int]) -> list[list[Found]]:
+            return search(
+                self._writer, *padded([ledes[row].ids for row in batch]), config=options.search
+            )
+
+        results = self._pool.map(run, batches) if parallel else map(run, batches)
+        found: list[list[Found]] = [[] for _ in ledes]
+        for batch, lists in zip(batches, results, strict=True):
+            for row, headlines in zip(batch, lists, strict=True):
+                found[row] = headlines
+        return found
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        """Threads that search a batch each; a product is then of one thread alone."""
+        return ThreadPoolExecutor(
+            torch.get_num_threads(), "headliner", initializer=torch.set_num_threads, initargs=(1,)
+        )
+
+    # --- words and reasons --------------------------------------------------------------------
+
+    def _weights(
+        self, ledes: Sequence[Lede], found: Sequence[Sequence[Found]], options: Options
+    ) -> list[dict[int, Weights]]:
+        """For each lede, by rank, what the model saw of the headlines where that is wanted."""
+        wanted = [
+            (row, rank)
+            for row, headlines in enumerate(found)
+            for rank, headline in enumerate(headlines)
+            if (options.explain and not rank) or (options.replace_unknown and UNK in headline.ids)
+        ]
+        pairs = [(ledes[row].ids, found[row][rank].ids) for row, rank in wanted]
+        weights: list[dict[int, Weights]] = [{} for _ in ledes]
+        for (row, rank), one in zip(wanted, weigh(self._models[0], pairs), strict=True):
+            weights[row][rank] = one
+        return weights
+
+    def _headline(
+        self,
+        lede: Lede,
+        found: Sequence[Found],
+        weights: dict[int, Weights],
+        options: Options,
+    ) -> Headline:
+        wordings = [
+            with_source_words(one.ids, self._subwords, lede, weights[rank].best)
+            if options.replace_unknown and UNK in one.ids
+            else wording(one.ids, self._subwords)
+            for rank, one in enumerate(found)
+        ]
+        ranked = tuple(map(self._candidate, found, wordings))
+        best = ranked[0]
+        return Headline(
+            source=lede.text,
+            text=best.text,
+            tokens=best.tokens,
+            score=best.score,
+            alternatives=ranked,
+            truncated=best.truncated,
+            warnings=(*lede.cautions, *self._cautions(lede, best, wordings[0])),
+            alignment=self._alignment(lede, wordings[0], weights[0]) if options.explain else None,
+        )
+
+    def _candidate(self, found: Found, words: Wording) -> Candidate:
+        text, tokens = self._profile.join(words.words), tuple(self._profile.plain(words.words))
+        return Candidate(text, tokens, found.score, found.truncated)
+
+    def _alignment(self, lede: Lede, words: Wording, weights: Weights) -> Alignment:
+        def rows(matrix: npt.NDArray[np.floating[Any]]) -> Rows:
+            return tuple(map(tuple, by_words(matrix, words.owners, lede.owners).tolist()))
+
+        return Alignment(
+            source=tuple(self._profile.spaced(lede.words)),
+            headline=tuple(self._profile.spaced(words.words)),
+            attention=rows(weights.attention),
+            spm=None if weights.spm is None else rows(weights.spm),
+        )
+
+    def _cautions(self, lede: Lede, headline: Candidate, words: Wording) -> Iterator[Caution]:
+        if headline.truncated:
+            yield Caution(
+                "truncated",
+                f"no end came within {len(words.owners)} sub-words; this is a beginning",
+            )
+        if words.has_unknown:
+            yield Caution("unseen", "the headline has a word that the model does not know")
+        available = Counter(word.casefold() for word in self._profile.plain(lede.words))
+        written = Counter(word.casefold() for word in headline.tokens if is_content(word))
+        for word, times in written.items():
+            if times > max(1, available[word]):
+                yield Caution("repetition", f"{word!r} is there {times} times")
+
+
+def _adapted(
+    options: Options, beam: int | None, n_best: int | None, explain: bool | None
+) -> Options:
+    """The options with what was said beside them."""
+    search = options.search
+    beam = search.beam if beam is None else beam
+    n_best = search.n_best if n_best is None else n_best
+    return replace(
+        options,
+        search=replace(search, beam=beam, n_best=n_best),
+        explain=options.explain if explain is None else explain,
+    )
+
+
+def _refuse_strangers(models: Sequence[Loaded]) -> None:
+    """Models of an ensemble must read and write the same sub-words."""
+    for one in models[1:]:
+        same_types = one.subwords.types == models[0].subwords.types
+        if not same_types or one.profile is not models[0].profile:
+            raise ModelError(
+                "the models of an ensemble must share one vocabulary and one text profile; these "
+                "were trained on different datasets"
+            )
+
+
+def _chosen_precision(wanted: Precision, device: torch.device) -> Literal["float32", "int8"]:
+    if device.type != "cpu" or wanted == "float32":
+        return "float32"
+    if wanted == "int8" and not has_int8():
+        raise ModelError(
+            "precision int8 needs a processor with VNNI and a torch with oneDNN; use float32"
+        )
+    return "int8" if has_int8() else "float32"
+
+
+def _writer(model: Seq2Seq, precision: Literal["float32", "int8"]) -> Writer[Any, Any]:
+    return Engine(model, precision) if model.device.type == "cpu" else model

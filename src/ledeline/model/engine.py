@@ -1,0 +1,253 @@
+"""The same system arranged for writing headlines on a CPU.
+
+Nothing here is learned and no equation is new: a `Seq2Seq` goes in, and what its weights alone
+decide is worked out once. What differs from it:
+
+- the words' part of the gates of layer 1, `W E_t y + b`, is a table with a row for each type;
+- `W_s c_j` is the attention's mean of `W_s h_i`, made once a source, so no step multiplies c_j;
+- the products are oneDNN's, in float32, or in int8 with what goes into them;
+- what could change the order in which a sum is added up is fixed: attention sees source places in
+  multiples of 16 and hypotheses in multiples of 8. So a source gets the same bits in a batch of any
+  size, at any place in it;
+- the candidate's gate comes last, and doubled, and cells are kept doubled: see `lstm_cell`.
+"""
+
+from typing import Literal, NamedTuple, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ledeline.model.gate import SelectiveGate
+from ledeline.model.products import Float32Product, Int8Product, Maker, Product
+from ledeline.model.seq2seq import Seq2Seq
+
+Precision: TypeAlias = Literal["float32", "int8"]
+
+_PLACES, _HYPOTHESES = 16, 8
+_OF_STATES = 2.0  # no encoder state is larger: a sum of two that tanh bounds
+
+
+class State(NamedTuple):
+    """The decoder between two steps."""
+
+    inputs: tuple[Tensor, ...]  # of each layer [from below; own state], (B, K, 2H), as products
+    #   take it; layer 1 has z_j from below, the others have that half still to come
+    cells: tuple[Tensor, ...]  # of each layer 2 c_j, (B, K, H)
+    bound: float  # of the inputs; twice as large before the first step
+
+
+class Memory(NamedTuple):
+    """What attention looks at; I is a multiple of 16."""
+
+    keys: Tensor  # (B, H, I): h_i^T W_a
+    values: Tensor  # (B, I, H): 2 W_s h_i, of the columns of W_s that belong to the context
+    mask: Tensor  # (B, 1, I): 0 at valid places, -inf at others
+
+
+class Engine:
+    """A trained system, ready to write: `encode` and `step` as `Seq2Seq` has them, but faster."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, model: Seq2Seq, precision: Precision = "float32") -> None:
+        self.precision, self.vocabulary = precision, model.vocabulary
+        make: Maker = Int8Product if precision == "int8" else Float32Product
+        with torch.inference_mode():
+            self._encoder = _Encoder(model, make)
+            self._gate = None if model.gate is None else _Gate(model.gate, make)
+            self._word_gates, self._layers = _decoder(model, make)
+            attention = model.decoder.attention
+            of_context, of_own = attention.mix.weight.detach().chunk(2, 1)  # W_s [c_j; zv_j]
+            self._mix, self._values = make(2 * of_own), make(2 * of_context)
+            self._keys = make(attention.bilinear.detach().t())
+            self._output = make(*_padded(model.output))
+
+    def encode(
+        self, sources: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None
+    ) -> tuple[State, Memory]:
+        """Sources (B, I) -> the state before the first step and what attention looks at."""
+        width = sources.shape[1]
+        if lengths is None:
+            lengths = torch.full((len(sources),), width)
+        states, ends = self._encoder(sources, lengths)
+        if self._gate is not None:
+            states = self._gate(states, ends[-1][0])
+        padding = -width % _PLACES
+        states = functional.pad(states, (0, 0, 0, 0, 0, padding)).transpose(0, 1)  # (B, I, H)
+        given = self._keys.prepared(states, _OF_STATES)
+        keys, values = (product(given, _OF_STATES) for product in (self._keys, self._values))
+        valid = torch.arange(width + padding) < lengths[:, None] if mask is None else mask
+        valid = functional.pad(valid, (0, width + padding - valid.shape[1]))
+        bias = torch.zeros(valid.shape).masked_fill_(~valid, float("-inf"))
+        return self._start(ends), Memory(
+            keys.transpose(1, 2).contiguous(), values.contiguous(), bias.unsqueeze(1)
+        )
+
+    def _start(self, ends: list[tuple[Tensor, Tensor]]) -> State:
+        """The decoder begins with the ends of the encoder's layers, and with z_0 = 0."""
+        inputs = tuple(
+            product.prepared(functional.pad(h, (h.shape[-1], 0)).unsqueeze(1), _OF_STATES)
+            for product, (h, _) in zip(self._layers, ends, strict=True)
+        )
+        return State(inputs, tuple(c.unsqueeze(1) for _, c in ends), _OF_STATES)
+
+    def step(self, words: Tensor, state: State, memory: Memory) -> tuple[Tensor, State]:
+        """y_{j-1} (B, K) -> `log o_j` (B, K, V), and the state behind the step.
+
+        The vocabulary is filled up to a multiple of 16 with types that are impossible.
+        """
+        size = self._word_gates.shape[-1] // 4
+        inputs = [torch.empty_like(one) for one in state.inputs]  # of the step after this
+        cells: list[Tensor] = []
+        below = inputs[0]  # what layer 1 has from below is in its input already
+        for number, (product, given) in enumerate(zip(self._layers, state.inputs, strict=True)):
+            if number:
+                product.put(below, given[..., :size], state.bound)
+            gates = product(given, state.bound)  # (B, K, 4H)
+            if not number:
+                gates += functional.embedding(words, self._word_gates)
+            below, cell = lstm_cell(gates, state.cells[number])
+            product.put(below, inputs[number][..., size:])
+            cells.append(cell)
+        feed = self._mix(inputs[-1][..., size:]).add_(self._attend(below, memory))
+        feed = _tanh_of_half(feed)
+        self._output.put(feed, inputs[0][..., :size])
+        logits = self._output(inputs[0][..., :size])
+        return logits.log_softmax(-1), State(tuple(inputs), tuple(cells), 1.0)
+
+    def _attend(self, queries: Tensor, memory: Memory) -> Tensor:
+        """zv_j (B, K, H) -> `2 W_s c_j` (B, K, H)."""
+        number = queries.shape[1]
+        queries = functional.pad(queries, (0, 0, 0, -number % _HYPOTHESES))
+        weights = torch.baddbmm(memory.mask, queries, memory.keys).softmax(-1)
+        return torch.bmm(weights, memory.values)[:, :number]
+
+
+class _Encoder:
+    """Both directions of all layers, side by side; no source waits for the end of another."""
+
+    def __init__(self, model: Seq2Seq, make: Maker) -> None:
+        self._embedding = model.encoder.embedding.weight.detach().float()
+        largest = float(self._embedding.abs().max())
+        self._layers = [
+            _Layer(cast(nn.LSTM, layer), make, largest if number == 0 else _OF_STATES)
+            for number, layer in enumerate(model.encoder.layers)
+        ]
+
+    def __call__(
+        self, sources: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Sources (B, I) -> states (I, B, H), with anything behind the lengths, and the ends."""
+        states = functional.embedding(sources.t(), self._embedding)  # (I, B, D)
+        places = torch.arange(len(states)).unsqueeze(1)
+        mirrored = torch.where(places < lengths, lengths - 1 - places, places)  # (I, B)
+        ends = []
+        for layer in self._layers:
+            states, end = layer(states, mirrored, lengths)
+            ends.append(end)
+        return states, ends
+
+
+class _Layer:
+    """A bidirectional LSTM whose directions are summed; the backward one reads mirrored sources."""
+
+    def __init__(self, lstm: nn.LSTM, make: Maker, bound: float) -> None:
+        self._bound, self._inputs, self._owns = max(bound, 1e-9), [], []
+        for end in ("l0", "l0_reverse"):
+            of_input, of_own, *biases = (
+                _arranged(getattr(lstm, f"{name}_{end}"))
+                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            )
+            self._inputs.append(make(of_input, biases[0] + biases[1]))
+            self._owns.append(make(of_own))
+
+    def __call__(
+        self, inputs: Tensor, mirrored: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Inputs (I, B, D) -> states (I, B, H) and the ends (B, H) of hidden states and 2 c."""
+        given = self._inputs[0].prepared(inputs, self._bound)
+        sides = [given, _mirror(given, mirrored)]
+        gates = torch.stack(
+            [product(side, self._bound) for product, side in zip(self._inputs, sides, strict=True)],
+            1,
+        )  # (I, 2, B, 4H)
+        hidden, cells = self._unroll(gates)
+        last = lengths - 1, slice(None), torch.arange(len(lengths))
+        states = hidden[:, 0] + _mirror(hidden[:, 1], mirrored)
+        return states, (hidden[last].sum(1), cells[last].sum(1))
+
+    def _unroll(self, gates: Tensor) -> tuple[Tensor, Tensor]:
+        """(I, 2, B, 4H) -> the hidden states and 2 c of all steps, (I, 2, B, H) each."""
+        hidden: list[Tensor] = []
+        cells: list[Tensor] = []
+        cell = torch.zeros(*gates.shape[1:3], gates.shape[3] // 4)
+        for number, now in enumerate(gates):
+            if number:
+                given = self._owns[0].prepared(hidden[-1])
+                for side, product in enumerate(self._owns):
+                    now[side] += product(given[side])
+            h, cell = lstm_cell(now, cell)
+            hidden.append(h)
+            cells.append(cell)
+        return torch.stack(hidden), torch.stack(cells)
+
+
+class _Gate:
+    """The selective gate."""
+
+    def __init__(self, gate: SelectiveGate, make: Maker) -> None:
+        self._of_state = make(gate.of_state.weight)
+        self._of_sentence = make(gate.of_sentence.weight, gate.of_sentence.bias)
+
+    def __call__(self, states: Tensor, sentence: Tensor) -> Tensor:
+        """States (I, B, H), the sentence (B, H) -> gated states."""
+        products = [self._of_state, self._of_sentence]
+        of_state, of_sentence = (
+            product(product.prepared(values, _OF_STATES), _OF_STATES)
+            for product, values in zip(products, (states, sentence), strict=True)
+        )
+        return states * of_state.add_(of_sentence).sigmoid_()
+
+
+def _decoder(model: Seq2Seq, make: Maker) -> tuple[Tensor, list[Product]]:
+    """The table of the words' gates (V, 4H), and the product of each layer."""
+    decoder = model.decoder
+    size = decoder.embedding.embedding_dim
+    first, bias = _arranged(decoder.first.weight), _arranged(decoder.first.bias)
+    words = functional.linear(decoder.embedding.weight.detach(), first[:, :size], bias).float()
+    upper = [cast(nn.Linear, layer) for layer in decoder.upper]
+    layers = [make(_arranged(layer.weight), _arranged(layer.bias)) for layer in upper]
+    return words, [make(first[:, size:]), *layers]
+
+
+def _arranged(gates: Tensor) -> Tensor:
+    """Rows of gates with those of the candidate doubled, and moved to the end."""
+    enter, forget, candidate, leave = gates.detach().chunk(4)
+    return torch.cat([enter, forget, leave, 2 * candidate])
+
+
+def _padded(output: nn.Linear) -> tuple[Tensor, Tensor]:
+    """Weight and bias of the output, filled up with impossible types."""
+    padding = -output.out_features % _PLACES
+    weight = functional.pad(output.weight.detach(), (0, 0, 0, padding))
+    return weight, functional.pad(output.bias.detach(), (0, padding), value=float("-inf"))
+
+
+def _mirror(values: Tensor, mirrored: Tensor) -> Tensor:
+    """Turn each source round, its padding staying behind it. (I, B, H) -> (I, B, H)."""
+    return values[mirrored, torch.arange(values.shape[1])]
+
+
+def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """The gates' sums (..., 4H), which are used up, and 2 c before -> the hidden state, 2 c.
+
+    With `tanh(x) = 2 sigmoid(2 x) - 1` all gates are sigmoids, which are faster by far.
+    """
+    enter, forget, leave, candidate = gates.sigmoid_().chunk(4, -1)
+    cell = (forget * cell).addcmul_(enter, candidate, value=4).sub_(enter, alpha=2)
+    return _tanh_of_half(cell).mul_(leave), cell
+
+
+def _tanh_of_half(values: Tensor) -> Tensor:
+    return values.sigmoid().mul_(2).sub_(1)

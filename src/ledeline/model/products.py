@@ -1,0 +1,113 @@
+"""Products with fixed weights, arranged once so that each is fast on a CPU: float32 or int8.
+
+Both give each row the same bits whatever rows stand beside it: oneDNN adds up a row in the same
+order in a batch of any size, and integers add up alike in every order.
+"""
+
+from typing import Final, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+LEVELS: Final = 127  # a value at its bound is so many levels from zero
+_ZERO: Final = 128  # where zero lies among the unsigned levels
+_ROWS: Final = 640  # the batch the weights are laid out for; any other works, too
+
+
+def has_int8() -> bool:
+    """Whether this processor adds up products of bytes without loss, and fast (VNNI)."""
+    has_onednn = torch._C._has_mkldnn and hasattr(torch.ops, "onednn")
+    return has_onednn and bool(torch.cpu._is_vnni_supported())
+
+
+class Product(Protocol):
+    """`x W^T + b` for x none of whose values is beyond a bound."""
+
+    def prepared(self, values: Tensor, bound: float = 1.0) -> Tensor:
+        """Values (..., K) as the product takes them."""
+
+    def put(self, values: Tensor, place: Tensor, bound: float = 1.0) -> None:
+        """Prepare values into a place that is there already."""
+
+    def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:
+        """Prepared values (..., K), of the bound they were prepared for -> (..., M) in float32."""
+
+
+class Maker(Protocol):
+    """Makes a product of one kind."""
+
+    def __call__(self, weight: Tensor, bias: Tensor | None = None) -> Product:
+        """Of a weight (M, K) and a bias (M,)."""
+
+
+class Float32Product:
+    """In float32; in oneDNN's layout of the weights where the build of torch has it."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._weight = weight.detach().float().contiguous()
+        self._bias = None if bias is None else bias.detach().float().contiguous()
+        self._packed = None
+        if torch._C._has_mkldnn:
+            self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight, _ROWS)
+
+    def prepared(self, values: Tensor, bound: float = 1.0) -> Tensor:  # noqa: ARG002
+        """The values themselves."""
+        return values
+
+    def put(self, values: Tensor, place: Tensor, bound: float = 1.0) -> None:  # noqa: ARG002
+        """Copy values."""
+        place.copy_(values)
+
+    def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:  # noqa: ARG002
+        """(..., K) -> (..., M)."""
+        if self._packed is None:
+            return functional.linear(values, self._weight, self._bias)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(
+            values, self._packed, self._bias, "none", [], ""
+        )
+        return product
+
+
+class Int8Product:
+    """In int8: a scale for each row of the weights, and the one that the bound gives for values.
+
+    What goes into the products of a system is bounded by its making (tanh, a sum of two states of
+    LSTMs, a row of a table), so the scale of a value does not hang on the values beside it.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        weight = weight.detach().float().contiguous()
+        self._scales = (weight.abs().amax(1) / LEVELS).clamp(min=torch.finfo(torch.float32).tiny)
+        levels = (weight / self._scales[:, None]).round().to(torch.int8)
+        self._packed = torch.ops.onednn.qlinear_prepack(levels, [_ROWS, weight.shape[1]])
+        self._zeros = torch.zeros(len(weight), dtype=torch.int32)
+        self._bias = None if bias is None else bias.detach().float().contiguous()
+        self._middle = torch.tensor(_ZERO + 0.5)
+
+    def prepared(self, values: Tensor, bound: float = 1.0) -> Tensor:
+        """Values as levels from 1 to 255, zero at 128."""
+        return torch.add(self._middle, values, alpha=LEVELS / bound).to(torch.uint8)
+
+    def put(self, values: Tensor, place: Tensor, bound: float = 1.0) -> None:
+        """Write values as levels."""
+        place.copy_(torch.add(self._middle, values, alpha=LEVELS / bound))
+
+    def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:
+        """(..., K) in levels -> (..., M)."""
+        product: Tensor = torch.ops.onednn.qlinear_pointwise(
+            values,
+            bound / LEVELS,
+            _ZERO,
+            self._packed,
+            self._scales,
+            self._zeros,
+            self._bias,
+            1.0,  # the scale and the zero of an output in int8, which ours is not
+            0,
+            torch.float32,
+            "none",
+            [],
+            "",
+        )
+        return product
