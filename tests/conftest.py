@@ -1,24 +1,36 @@
 """Settings for all tests, and the dataset that many of them train on."""
 
 import os
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+import torch
 from hypothesis import settings
+from safetensors.torch import save_file
 
 from ledeline.config import (
     CorpusConfig,
     DatasetConfig,
     FilterConfig,
+    GateConfig,
+    ModelConfig,
     PrepareConfig,
     SplitConfig,
+    SpmConfig,
     SubwordConfig,
+    SystemConfig,
     TextConfig,
 )
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
+from ledeline.model.files import describe
+from ledeline.model.seq2seq import Seq2Seq
 from ledeline.prepare import prepare
+from ledeline.subword import Subwords
+from ledeline.text import PROFILES
 
 # No deadlines: speed is measured in bench/. On a shared runner every run tries the same examples.
 settings.register_profile("default", deadline=None)
@@ -52,3 +64,54 @@ def prepare_newsroom() -> PrepareNewsroom:
         return prepare(config).folder
 
     return made
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Products as small as those of tests only get slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a model folder: an untrained system, far from uniform, that knows the newsroom's words.
+
+    Letters that are not ASCII stay unknown to it.
+    """
+
+    def made(
+        profile: str = "natural", *, seed: int = 0, spm: bool = True, merges: int = 300
+    ) -> Path:
+        words = Counter(
+            word
+            for story in generate(200, 1)
+            for text in (story.lede, story.headline)
+            for word in PROFILES[profile].words(text)
+        )
+        known = {word: count for word, count in words.items() if word.strip("\uffed").isascii()}
+        unknown_words = PROFILES[profile].unknown_words
+        subwords = Subwords.learn(known, merges, unknown_words=unknown_words)
+        system = SystemConfig(
+            model=ModelConfig(embedding_size=16, hidden_size=32),
+            gate=GateConfig(enabled=True),
+            spm=SpmConfig(enabled=spm),
+        )
+        model = Seq2Seq(system, len(subwords))
+        dice = torch.Generator().manual_seed(seed)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.4, generator=dice)
+        folder = tmp_path_factory.mktemp("model")
+        describe(folder, system, subwords, PROFILES[profile])
+        save_file(model.state_dict(), folder / "model.safetensors")
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def model_folder(make_model: Callable[..., Path]) -> Path:
+    """A model of the profile `natural`."""
+    return make_model()

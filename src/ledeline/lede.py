@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ledeline.headline import Caution
 from ledeline.subword import UNK, Subwords
-from ledeline.text import Profile
+from ledeline.text import JOINER, Profile
 
 _SHOWN = 5  # words that a warning names at most
 
@@ -42,7 +42,7 @@ def read_lede(
     lede = _cut(text, tuple(profile.words(text)), subwords, longest)
     if not lede.words:
         return lede._replace(cautions=(Caution("empty", f"text {number} has no words"),))
-    if set(lede.ids) <= {UNK}:
+    if not any(_is_known(id_, subwords) for id_ in set(lede.ids)):
         caution = Caution("unseen", f"the model knows no character of text {number}")
         return Lede(text, cautions=(caution,))
     if lede.unknown:
@@ -87,6 +87,11 @@ def _cut(text: str, words: tuple[str, ...], subwords: Subwords, longest: int) ->
     num_read = owners[-1] + 1
     caution = Caution("cut", f"only {num_read:,} of {len(words):,} words were read")
     return Lede(text, words[:num_read], tuple(ids), tuple(owners), (caution,))
+
+
+def _is_known(id_: int, subwords: Subwords) -> bool:
+    """Whether a sub-word says anything of the text: more than that two words touch."""
+    return id_ != UNK and any(text.strip(JOINER) for text in subwords.decode([id_]))
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """What the tests of the model share: small systems and the slow reference."""
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -20,12 +20,8 @@ SYSTEMS = {  # name -> gate, SPM
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Products this small only get slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread(one_thread: None) -> None:
+    """All tests here."""
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ decide is worked out once. What differs from it:
 - what could change the order in which a sum is added up is fixed: attention sees source places in
   multiples of 16 and hypotheses in multiples of 8. So a source gets the same bits in a batch of any
   size, at any place in it;
-- the candidate's gate comes last, and doubled, and cells are kept doubled: see `lstm_cell`.
+- gates are negated, the candidate's comes last and doubled, and cells are kept as -2 c: see
+  `lstm_cell`.
 """
 
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -33,7 +34,7 @@ class State(NamedTuple):
 
     inputs: tuple[Tensor, ...]  # of each layer [from below; own state], (B, K, 2H), as products
     #   take it; layer 1 has z_j from below, the others have that half still to come
-    cells: tuple[Tensor, ...]  # of each layer 2 c_j, (B, K, H)
+    cells: tuple[Tensor, ...]  # of each layer -2 c_j, (B, K, H)
     bound: float  # of the inputs; twice as large before the first step
 
 
@@ -41,7 +42,7 @@ class Memory(NamedTuple):
     """What attention looks at; I is a multiple of 16."""
 
     keys: Tensor  # (B, H, I): h_i^T W_a
-    values: Tensor  # (B, I, H): 2 W_s h_i, of the columns of W_s that belong to the context
+    values: Tensor  # (B, I, H): -2 W_s h_i, of the columns of W_s that belong to the context
     mask: Tensor  # (B, 1, I): 0 at valid places, -inf at others
 
 
@@ -59,7 +60,7 @@ class Engine:
             self._word_gates, self._layers = _decoder(model, make)
             attention = model.decoder.attention
             of_context, of_own = attention.mix.weight.detach().chunk(2, 1)  # W_s [c_j; zv_j]
-            self._mix, self._values = make(2 * of_own), make(2 * of_context)
+            self._mix, self._values = make(-2 * of_own), make(-2 * of_context)
             self._keys = make(attention.bilinear.detach().t())
             self._output = make(*_padded(model.output))
 
@@ -110,14 +111,13 @@ class Engine:
             below, cell = lstm_cell(gates, state.cells[number])
             product.put(below, inputs[number][..., size:])
             cells.append(cell)
-        feed = self._mix(inputs[-1][..., size:]).add_(self._attend(below, memory))
-        feed = _tanh_of_half(feed)
+        feed = _tanh(self._mix(inputs[-1][..., size:]).add_(self._attend(below, memory)))
         self._output.put(feed, inputs[0][..., :size])
         logits = self._output(inputs[0][..., :size])
         return logits.log_softmax(-1), State(tuple(inputs), tuple(cells), 1.0)
 
     def _attend(self, queries: Tensor, memory: Memory) -> Tensor:
-        """zv_j (B, K, H) -> `2 W_s c_j` (B, K, H)."""
+        """zv_j (B, K, H) -> `-2 W_s c_j` (B, K, H)."""
         number = queries.shape[1]
         queries = functional.pad(queries, (0, 0, 0, -number % _HYPOTHESES))
         weights = torch.baddbmm(memory.mask, queries, memory.keys).softmax(-1)
@@ -165,7 +165,7 @@ class _Layer:
     def __call__(
         self, inputs: Tensor, mirrored: Tensor, lengths: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Inputs (I, B, D) -> states (I, B, H) and the ends (B, H) of hidden states and 2 c."""
+        """Inputs (I, B, D) -> states (I, B, H) and the ends (B, H) of hidden states and -2 c."""
         given = self._inputs[0].prepared(inputs, self._bound)
         sides = [given, _mirror(given, mirrored)]
         gates = torch.stack(
@@ -178,7 +178,7 @@ class _Layer:
         return states, (hidden[last].sum(1), cells[last].sum(1))
 
     def _unroll(self, gates: Tensor) -> tuple[Tensor, Tensor]:
-        """(I, 2, B, 4H) -> the hidden states and 2 c of all steps, (I, 2, B, H) each."""
+        """(I, 2, B, 4H) -> the hidden states and -2 c of all steps, (I, 2, B, H) each."""
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
         cell = torch.zeros(*gates.shape[1:3], gates.shape[3] // 4)
@@ -197,8 +197,8 @@ class _Gate:
     """The selective gate."""
 
     def __init__(self, gate: SelectiveGate, make: Maker) -> None:
-        self._of_state = make(gate.of_state.weight)
-        self._of_sentence = make(gate.of_sentence.weight, gate.of_sentence.bias)
+        self._of_state = make(-gate.of_state.weight)
+        self._of_sentence = make(-gate.of_sentence.weight, -gate.of_sentence.bias)
 
     def __call__(self, states: Tensor, sentence: Tensor) -> Tensor:
         """States (I, B, H), the sentence (B, H) -> gated states."""
@@ -207,7 +207,7 @@ class _Gate:
             product(product.prepared(values, _OF_STATES), _OF_STATES)
             for product, values in zip(products, (states, sentence), strict=True)
         )
-        return states * of_state.add_(of_sentence).sigmoid_()
+        return states * _sigmoid(of_state.add_(of_sentence))
 
 
 def _decoder(model: Seq2Seq, make: Maker) -> tuple[Tensor, list[Product]]:
@@ -222,9 +222,9 @@ def _decoder(model: Seq2Seq, make: Maker) -> tuple[Tensor, list[Product]]:
 
 
 def _arranged(gates: Tensor) -> Tensor:
-    """Rows of gates with those of the candidate doubled, and moved to the end."""
+    """Rows of gates negated, with those of the candidate doubled, and moved to the end."""
     enter, forget, candidate, leave = gates.detach().chunk(4)
-    return torch.cat([enter, forget, leave, 2 * candidate])
+    return -torch.cat([enter, forget, leave, 2 * candidate])
 
 
 def _padded(output: nn.Linear) -> tuple[Tensor, Tensor]:
@@ -240,14 +240,24 @@ def _mirror(values: Tensor, mirrored: Tensor) -> Tensor:
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The gates' sums (..., 4H), which are used up, and 2 c before -> the hidden state, 2 c.
+    """The gates' sums, negated (..., 4H), which are used up, and -2 c before -> h, -2 c.
 
-    With `tanh(x) = 2 sigmoid(2 x) - 1` all gates are sigmoids, which are faster by far.
+    With `tanh(x) = 2 sigmoid(2 x) - 1` all four gates are sigmoids, which torch has faster.
     """
-    enter, forget, leave, candidate = gates.sigmoid_().chunk(4, -1)
-    cell = (forget * cell).addcmul_(enter, candidate, value=4).sub_(enter, alpha=2)
-    return _tanh_of_half(cell).mul_(leave), cell
+    enter, forget, leave, candidate = _sigmoid(gates).chunk(4, -1)
+    cell = (forget * cell).addcmul_(enter, candidate, value=-4).add_(enter, alpha=2)
+    return _tanh(cell.clone()).mul_(leave), cell
 
 
-def _tanh_of_half(values: Tensor) -> Tensor:
-    return values.sigmoid().mul_(2).sub_(1)
+def _sigmoid(negated: Tensor) -> Tensor:
+    """`1 / (1 + e^-x)` in the place of -x.
+
+    Not torch's own, which works out the last values of a tensor in another way than those before,
+    so that a row would not have the same bits in every batch.
+    """
+    return negated.exp_().add_(1).reciprocal_()
+
+
+def _tanh(negated: Tensor) -> Tensor:
+    """`tanh(x)` in the place of -2 x."""
+    return _sigmoid(negated).mul_(2).sub_(1)

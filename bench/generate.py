@@ -1,0 +1,259 @@
+"""Headlines on a CPU: speed beside two public toolkits, what int8 costs, start-up and memory.
+
+- `speed`: sentences a second and the latency of one alone, of a system of the paper's size with
+  beam 20, outputs forced to 18 sub-words; ours from text to headlines, the toolkits' (see peers.py)
+  on the same sub-words. The turns of all take place one after another, then again.
+- `quality`: ROUGE of float32 and int8 on the same pairs.
+- `start`: from the command to its first headline, in a process of its own each time.
+- `memory`: the most memory that `ledeline generate` needs for files of several sizes.
+
+
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+
+import torch
+
+from ledeline import rouge
+from ledeline.config import SearchConfig
+from ledeline.corpus.tables import read_table
+from ledeline.dataset import padded
+from ledeline.headliner import Headliner, Options
+from ledeline.model.files import load_model
+from ledeline.search import search
+from machine import described
+from peers import PEERS, PeerError, measure
+
+LENGTH, BATCH = 18, 32
+FORCED = SearchConfig(beam=20, min_length=LENGTH, max_length=LENGTH)
+Pairs = list[tuple[str, str]]
+
+
+def pairs_of(options: argparse.Namespace, number: int) -> Pairs:
+    """The first pairs of a table."""
+    rows = read_table(options.pairs, lede="lede", headline="headline", date=None)
+    return [(row.lede, row.headline) for row in islice(rows, number)]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+# --- speed --------------------------------------------------------------------------------------
+
+
+class Ours:
+    """From text to headlines."""
+
+    def __init__(self, model: Path, precision: str, texts: Sequence[str]) -> None:
+        self.name, self._texts = f"ledeline, {precision}", texts
+        self._headliner = Headliner.load(model, precision=precision)
+        self._options = Options(search=FORCED, batch_size=BATCH)
+        self._headliner.answers(texts[:BATCH], self._options)
+
+    def rate(self) -> float:
+        answer = self._headliner.answers
+        return len(self._texts) / seconds(lambda: answer(self._texts, self._options))
+
+    def latencies(self, number: int) -> list[float]:
+        one = self._headliner
+        return [
+            seconds(lambda t=text: one(t, options=self._options)) for text in self._texts[:number]
+        ]
+
+
+class Plain:
+    """The module that is trained, searched as it is."""
+
+    name = "ledeline, as trained"
+
+    def __init__(self, model: Path, sources: Sequence[Sequence[int]]) -> None:
+        self._model, self._sources = load_model(model).model, sorted(sources, key=len)
+        self._search(sources[:2])
+
+    def _search(self, sources: Sequence[Sequence[int]]) -> None:
+        search(self._model, *padded(sources), FORCED)
+
+    def rate(self) -> float:
+        starts = range(0, len(self._sources), BATCH)
+        took = [seconds(lambda s=s: self._search(self._sources[s : s + BATCH])) for s in starts]
+        return len(self._sources) / sum(took)
+
+    def latencies(self, number: int) -> list[float]:
+        some = self._sources[:: max(1, len(self._sources) // number)][:number]
+        return [seconds(lambda s=source: self._search([s])) for source in some]
+
+
+class Peer:
+    """A toolkit in a process of its own."""
+
+    def __init__(self, peer: str, sources: Sequence[Sequence[int]], threads: int) -> None:
+        self.name, self._peer, self._sources, self._threads = peer, peer, sources, threads
+
+    def _measured(self, alone: int) -> dict[str, list[float]]:
+        result = measure(
+            self._peer,
+            self._sources,
+            beam=20,
+            length=LENGTH,
+            batch=BATCH,
+            threads=self._threads,
+            turns=1,
+            alone=alone,
+        )
+        self.name = result["peer"]
+        return result
+
+    def rate(self) -> float:
+        return self._measured(0)["sentences_per_second"][0]
+
+    def latencies(self, number: int) -> list[float]:
+        return [value / 1000 for value in self._measured(number)["latency_ms"]]
+
+
+def speed(options: argparse.Namespace) -> None:
+    texts = [lede for lede, _ in pairs_of(options, options.number)]
+    loaded = load_model(options.model)
+    sources = [loaded.subwords.encode(loaded.profile.words(text)) for text in texts]
+    runners: list[Ours | Plain | Peer] = [
+        Ours(options.model, "float32", texts),
+        Ours(options.model, "int8", texts),
+        Plain(options.model, sources),
+    ]
+    if not options.no_peers:
+        largest = 5130  # of the toolkits' vocabulary
+        runners += [
+            Peer(peer, [[min(id_, largest) for id_ in row] for row in sources], options.threads)
+            for peer in PEERS
+        ]
+    rates: dict[int, list[float]] = {}
+    alone: dict[int, list[float]] = {}
+    for turn in range(options.turns):
+        for number, runner in enumerate(runners):
+            try:
+                rates.setdefault(number, []).append(runner.rate())
+                if turn in (0, options.turns - 1):
+                    alone.setdefault(number, []).extend(runner.latencies(options.alone))
+            except PeerError as error:
+                print(f"{runner.name}: {error}", file=sys.stderr)
+    lengths = [len(source) for source in sources]
+    print(
+        f"{len(texts)} ledes of {statistics.mean(lengths):.1f} sub-words, {options.turns} turns\n"
+    )
+    print("| | sentences/s, median | lowest | highest | alone, ms, median | lowest | highest |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for number, values in rates.items():
+        late = [1000 * value for value in alone[number]]
+        print(
+            f"| {runners[number].name} | {statistics.median(values):.1f} | {min(values):.1f} | "
+            f"{max(values):.1f} | {statistics.median(late):.1f} | {min(late):.1f} | {max(late):.1f} |"
+        )
+
+
+# --- quality ------------------------------------------------------------------------------------
+
+
+def quality(options: argparse.Namespace) -> None:
+    pairs, scores, texts = pairs_of(options, options.number), {}, {}
+    for precision in ("float32", "int8"):
+        headliner = Headliner.load(options.model, precision=precision)
+        wanted = Options(search=SearchConfig(beam=options.beam))
+        profile = load_model(options.model).profile
+        references = [profile.join(profile.headline(profile.words(head))) for _, head in pairs]
+        found = list(headliner.stream((lede for lede, _ in pairs), options=wanted))
+        texts[precision] = [headline.text for headline in found]
+        scores[precision] = rouge.mean(map(rouge.score, texts[precision], references))
+    same = sum(map(str.__eq__, *texts.values()))
+    print(f"{len(pairs)} pairs, beam {options.beam}; {same} headlines are the same\n")
+    print("| | R-1 | R-2 | R-L |\n| --- | ---: | ---: | ---: |")
+    for precision, mean in scores.items():
+        values = " | ".join(
+            f"{100 * one.f1:.2f}" for one in (mean.rouge1, mean.rouge2, mean.rouge_l)
+        )
+        print(f"| {precision} | {values} |")
+
+
+# --- start and memory ---------------------------------------------------------------------------
+
+
+def generate_command(options: argparse.Namespace, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ledeline", "generate", "--model", str(options.model), *arguments]
+
+
+def start(options: argparse.Namespace) -> None:
+    ((text, _),) = pairs_of(options, 1)
+    command = generate_command(options, text)
+    took = [
+        seconds(lambda: subprocess.run(command, check=True, capture_output=True))
+        for _ in range(options.turns + 1)
+    ][1:]  # the first fills the caches of the disk
+    print(f"command to end: {statistics.median(took):.2f} s ({min(took):.2f} to {max(took):.2f})")
+
+
+def memory(options: argparse.Namespace) -> None:
+    texts = [lede for lede, _ in pairs_of(options, 10_000)]
+    folder = Path("build/memory")
+    folder.mkdir(parents=True, exist_ok=True)
+    print("| lines | peak memory, MiB | time, s | lines/s |\n| ---: | ---: | ---: | ---: |")
+    for number in options.lines:
+        given, written = folder / f"{number}.txt", folder / f"{number}.headlines.txt"
+        given.write_text("".join(f"{text}\n" for text in islice(cycle(texts), number)))
+        written.unlink(missing_ok=True)
+        arguments = ["--input", given, "--output", written, "--beam", options.beam]
+        took, peak = run_apart(generate_command(options, *map(str, arguments)))
+        assert sum(1 for _ in lines_of(written)) == number
+        print(f"| {number:,} | {peak / 2**20:.0f} | {took:.0f} | {number / took:.0f} |", flush=True)
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    with path.open() as file:
+        yield from file
+
+
+def run_apart(command: list[str]) -> tuple[float, int]:
+    """Time and the most memory of a command, of which a small process tells."""
+    code = (
+        "import json, resource, subprocess, sys, time; start = time.perf_counter();"
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+        "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
+        "print(json.dumps([time.perf_counter() - start, peak]))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code, *command], check=True, stdout=subprocess.PIPE, text=True
+    )
+    took, peak = json.loads(shown.stdout)
+    return took, peak * (1 if sys.platform == "darwin" else 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("part", choices=["speed", "quality", "start", "memory"])
+    parser.add_argument("--model", type=Path, required=True, help="a model folder")
+    parser.add_argument("--pairs", type=Path, required=True, help="a table of ledes and headlines")
+    parser.add_argument("--number", type=int, default=200, help="pairs of the table")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--alone", type=int, default=20, help="sentences one by one")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--beam", type=int, default=20)
+    parser.add_argument("--lines", type=int, nargs="*", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--no-peers", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print(f"{described()}, torch {torch.__version__}, {options.threads} threads")
+    {"speed": speed, "quality": quality, "start": start, "memory": memory}[options.part](options)
+
+
+if __name__ == "__main__":
+    main()

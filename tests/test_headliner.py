@@ -1,0 +1,298 @@
+import io
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+import ledeline
+from ledeline.config import SearchConfig
+from ledeline.corpus.newsroom import generate
+from ledeline.dataset import Batch
+from ledeline.errors import ConfigError, ModelError
+from ledeline.headliner import Headliner, Options
+from ledeline.model.files import load_model
+from ledeline.model.products import has_int8
+from ledeline.search import Found
+
+LEDES = [story.lede for story in generate(40, 7)]
+SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
+KINDS = [
+    "float32",
+    pytest.param("int8", marks=pytest.mark.skipif(not has_int8(), reason="no VNNI")),
+]
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def headliner(model_folder: Path) -> Headliner:
+    return Headliner.load(model_folder)
+
+
+def test_it_is_a_public_name() -> None:
+    assert ledeline.Headliner is Headliner
+    assert ledeline.Options is Options
+    with pytest.raises(AttributeError, match="nothing"):
+        ledeline.nothing  # noqa: B018
+
+
+def test_a_text_gives_a_headline(headliner: Headliner) -> None:
+    headline = headliner(LEDES[0], beam=4)
+    assert isinstance(headline, ledeline.Headline)
+    assert str(headline) == headline.text
+    assert headline
+    assert headline.source == LEDES[0]
+    assert headline.tokens == tuple(headline)
+    assert headline.score is not None
+    assert headline.score < 0
+    assert headline.alignment is None
+    assert [one.text for one in headline.alternatives] == [headline.text]
+
+
+def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:
+    headliner, loaded = Headliner.load(model_folder, precision="float32"), load_model(model_folder)
+    num_scored = 0
+    for one in headliner.answers(LEDES[:8], SHORT):
+        words = loaded.profile.words(one.source or "")
+        for candidate in one.alternatives:
+            ids = loaded.subwords.encode(loaded.profile.words(candidate.text))
+            if loaded.subwords.decode(ids) != list(loaded.profile.words(candidate.text)):
+                continue
+            pair = (loaded.subwords.encode(words), ids)
+            with torch.inference_mode():
+                forced = loaded.model.force(loaded.model.pairs(Batch.of([pair])))
+            score = float(forced.log_probabilities[0, : len(ids) + 1].mean())
+            # An untrained model may write a word in other pieces than ours; those do not compare.
+            num_scored += candidate.score == pytest.approx(score, abs=1e-4)
+    assert num_scored > 3
+
+
+@pytest.mark.parametrize("precision", KINDS)
+def test_an_answer_does_not_depend_on_the_batch(model_folder: Path, precision: str) -> None:
+    headliner = Headliner.load(model_folder, precision=precision)  # type: ignore[arg-type]
+    alone = [headliner(text, options=SHORT) for text in LEDES]
+    assert len({one.text for one in alone}) > 10
+    assert headliner.answers(LEDES, SHORT) == alone
+    assert headliner.answers(LEDES[::-1], SHORT) == alone[::-1]
+    sizes = (Options(search=SHORT.search, batch_size=size) for size in (1, 7))
+    for options in sizes:
+        assert headliner.answers(LEDES, options) == alone
+
+
+def test_threads_change_nothing(model_folder: Path) -> None:
+    threads, answers = torch.get_num_threads(), []
+    for number in (1, 3):
+        torch.set_num_threads(number)
+        headliner = Headliner.load(model_folder)
+        answers.append([one.text for one in headliner.answers(LEDES, SHORT)])
+        assert torch.get_num_threads() == number
+    torch.set_num_threads(threads)
+    assert answers[0] == answers[1]
+
+
+class TestStream:
+    def test_order_is_kept(self, headliner: Headliner) -> None:
+        texts = LEDES * 4
+        assert list(headliner.stream(texts, options=SHORT)) == headliner.answers(texts, SHORT)
+
+    def test_it_reads_no_more_than_a_window_ahead(self, headliner: Headliner) -> None:
+        read = []
+
+        def endless():
+            while True:
+                read.append(1)
+                yield "a"
+
+        options = Options(search=SearchConfig(beam=1, max_length=1))
+        assert len(list(islice(headliner.stream(endless(), options=options), 65))) == 65
+        assert len(read) == 64 + 128
+
+    def test_a_file_goes_on_past_a_line_that_is_not_utf_8(
+        self, headliner: Headliner, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "ledes.txt"
+        path.write_bytes(b"Rain fell.\n\xff\xfe no text\nSnow fell.\n")
+        for file in (path.open(), path.open("rb")):
+            with file:
+                found = list(headliner.stream(file, beam=2))
+            assert [bool(one) for one in found] == [True, False, True]
+            assert found[1].warnings[0].kind == "invalid"
+            assert "text 2" in found[1].warnings[0].message
+            assert found[0].source == "Rain fell."
+
+    def test_a_file_that_was_read_from_before_is_taken_as_it_is(self, headliner: Headliner) -> None:
+        file = io.TextIOWrapper(io.BytesIO(b"first\nRain fell.\n"), encoding="utf-8")
+        assert file.readline() == "first\n"
+        assert [one.source for one in headliner.stream(file, beam=2)] == ["Rain fell."]
+
+
+EMPTY = ["", "   ", "\n", "\u200b\u200d", "\x00"]
+UNKNOWN = ["😀😀 🎉", "漢字"]
+NO_TEXT = [None, 42, 1.5, ["a"], object(), b"\xff", "\udcff", "a\ud800b"]
+
+
+class TestOddTexts:
+    @pytest.mark.parametrize(
+        ("given", "kind"),
+        [(text, "empty") for text in EMPTY]
+        + [(text, "unseen") for text in UNKNOWN]
+        + [(text, "invalid") for text in NO_TEXT],
+    )
+    def test_each_has_an_answer(self, headliner: Headliner, given: object, kind: str) -> None:
+        answers = headliner.answers(["Rain fell.", given, "Snow fell."], SHORT, first=10)
+        headline = answers[1]
+        assert not headline
+        assert headline.score is None
+        assert headline.alternatives == ()
+        assert [caution.kind for caution in headline.warnings] == [kind]
+        assert "text 11" in headline.warnings[0].message
+        assert json.dumps(headline.as_dict(), ensure_ascii=True)
+        assert headline == headliner.answers([given], SHORT, first=11)[0]
+        assert answers[0] == headliner("Rain fell.", options=SHORT)
+        assert answers[2] == headliner("Snow fell.", options=SHORT)
+
+    def test_bytes_are_text(self, headliner: Headliner) -> None:
+        assert headliner(b"Rain fell.\r\n", beam=2) == headliner("Rain fell.", beam=2)
+
+    def test_halves_of_a_character_that_belong_together_are_one(self, headliner: Headliner) -> None:
+        headline = headliner("Rain \ud83d\ude00 fell.", beam=2)
+        assert headline
+        assert headline.source == "Rain 😀 fell."
+
+    def test_ten_thousand_words_are_cut(self, headliner: Headliner) -> None:
+        words = (" ".join(LEDES) + " ").split()
+        text = " ".join(words[i % len(words)] for i in range(10_000))
+        headline = headliner(text, beam=1, options=Options(search=SearchConfig(max_length=5)))
+        assert headline
+        (caution,) = (one for one in headline.warnings if one.kind == "cut")
+        assert "words were read" in caution.message
+
+    @pytest.mark.parametrize("max_source", [1, 7, 30])
+    def test_what_is_cut_does_not_count(self, headliner: Headliner, max_source: int) -> None:
+        options = Options(search=SHORT.search, max_source=max_source)
+        one, other = (
+            headliner.answers([LEDES[0] + end], options)[0] for end in ("", " Rain fell.")
+        )
+        assert one.text == other.text
+        assert one.score == other.score
+
+    def test_a_word_longer_than_all_that_is_read(self, headliner: Headliner) -> None:
+        options = Options(search=SearchConfig(beam=2, max_length=5), max_source=20)
+        headline = headliner("x" * 5000, options=options)
+        assert headline
+        assert "cut" in {caution.kind for caution in headline.warnings}
+
+    def test_words_that_are_known_in_part_are_named(self, headliner: Headliner) -> None:
+        headline = headliner("The Dvořák prize went to Łódź.", beam=2)
+        (caution,) = (one for one in headline.warnings if one.kind == "unseen")
+        assert "'Dvořák', 'Łódź'" in caution.message
+
+
+class TestExplain:
+    @pytest.mark.parametrize("spm", [True, False])
+    def test_every_word_has_an_origin(self, make_model, spm: bool) -> None:
+        headliner = Headliner.load(make_model(spm=spm))
+        for headline in headliner.stream(LEDES[:10], beam=3, explain=True):
+            alignment = headline.alignment
+            assert alignment is not None
+            assert "".join(alignment.source) == headline.source
+            assert "".join(alignment.headline) == headline.text
+            assert (alignment.spm is not None) == spm
+            matrices = [alignment.attention, *([alignment.spm] if alignment.spm else [])]
+            for matrix in matrices:
+                assert len(matrix) == len(alignment.headline)
+                assert {len(row) for row in matrix} == {len(alignment.source)}
+            for row in alignment.attention:
+                assert sum(row) == pytest.approx(1, abs=1e-5)
+            used = {link.source for link in alignment.links}
+            assert sorted([*used, *alignment.dropped]) == list(range(len(alignment.source)))
+
+    def test_it_changes_no_headline(self, headliner: Headliner) -> None:
+        plain = headliner.answers(LEDES[:5], SHORT)
+        explained = headliner.answers(LEDES[:5], Options(search=SHORT.search, explain=True))
+        assert [one.alternatives for one in plain] == [one.alternatives for one in explained]
+
+
+class TestRepetition:
+    def said(self, headliner: Headliner, source: str, words: list[str]) -> list[str]:
+        """What is said of a headline whose words are given."""
+        subwords = headliner._subwords
+        lede = headliner_lede(headliner, source)
+        found = [Found(tuple(subwords.encode(words)), 1.0)]
+        headline = headliner._headline(lede, found, {}, Options())
+        return [one.message for one in headline.warnings if one.kind == "repetition"]
+
+    def test_a_word_more_often_than_in_the_source(self, headliner: Headliner) -> None:
+        assert self.said(headliner, "Storm hits town", ["Storm", "storm", "hits"]) == [
+            "'storm' is there 2 times"
+        ]
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("Storm hits town", ["Storm", "hits"]),
+            ("Storm after storm hits", ["Storm", "storm"]),
+            ("Storm hits town", ["the", "the", "of", "of"]),
+        ],
+    )
+    def test_what_is_none(self, headliner: Headliner, source: str, words: list[str]) -> None:
+        assert self.said(headliner, source, words) == []
+
+
+def headliner_lede(headliner: Headliner, text: str):
+    from ledeline.lede import read_lede
+
+    return read_lede(text, 1, headliner._profile, headliner._subwords, 100)
+
+
+class TestModels:
+    def test_an_ensemble(self, make_model, model_folder: Path) -> None:
+        other = make_model(seed=1)
+        together = Headliner.load(model_folder, other)
+        answers = [one.text for one in together.answers(LEDES[:8], SHORT)]
+        for alone in (model_folder, other):
+            assert answers != [one.text for one in Headliner.load(alone).answers(LEDES[:8], SHORT)]
+        twice = Headliner.load(model_folder, model_folder, precision="float32")
+        once = Headliner.load(model_folder, precision="float32")
+        for one, two in zip(
+            once.answers(LEDES[:8], SHORT), twice.answers(LEDES[:8], SHORT), strict=True
+        ):
+            assert one.text == two.text
+            assert one.score == pytest.approx(two.score, abs=1e-5)
+
+    def test_strangers_make_no_ensemble(self, make_model, model_folder: Path) -> None:
+        with pytest.raises(ModelError, match="share one vocabulary"):
+            Headliner.load(model_folder, make_model(merges=200))
+
+    def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
+        with pytest.raises(ModelError, match="not a model folder"):
+            Headliner.load(tmp_path)
+
+    def test_no_folder_is_the_shipped_model(self, monkeypatch, model_folder: Path) -> None:
+        monkeypatch.setattr("ledeline.headliner.SHIPPED", model_folder)
+        assert Headliner.load()("Rain fell.", beam=2)
+        monkeypatch.setattr("ledeline.headliner.SHIPPED", model_folder / "nothing")
+        with pytest.raises(ModelError, match="no model comes with"):
+            Headliner.load()
+
+    def test_int8_where_the_processor_has_none(self, monkeypatch, model_folder: Path) -> None:
+        monkeypatch.setattr("ledeline.headliner.has_int8", lambda: False)
+        assert Headliner.load(model_folder).precision == "float32"
+        with pytest.raises(ModelError, match="VNNI"):
+            Headliner.load(model_folder, precision="int8")
+
+
+@pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])
+def test_wrong_options_are_named(headliner: Headliner, wrong: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="must be at"):
+        headliner("Rain fell.", **wrong)  # type: ignore[arg-type]
+
+
+def test_the_paper_profile_writes_tokens(make_model) -> None:
+    headliner = Headliner.load(make_model("paper"))
+    headline = headliner("Tokyo stocks rose 5% on Friday.", beam=3, explain=True)
+    assert headline.alignment is not None
+    assert "".join(headline.alignment.source) == "tokyo stocks rose # % on friday ."
+    assert headline.text == " ".join(headline.tokens)
