@@ -11,7 +11,7 @@ import pytest
 from ledeline import __version__
 from ledeline.dataset import Dataset
 
-WORKING_VERBS = ["prepare", "train", "synth"]
+WORKING_VERBS = ["prepare", "train", "generate", "synth"]
 
 
 def ledeline(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:

@@ -406,7 +406,9 @@ def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossi
 
 
 def test_the_quick_way_is_taken_where_all_values_differ():
-    logs = torch.from_numpy(np.random.default_rng(0).permutation(np.arange(1800.0)).reshape(2, 3, 300))
+    logs = torch.from_numpy(
+        np.random.default_rng(0).permutation(np.arange(1800.0)).reshape(2, 3, 300)
+    )
     assert _best_of_blocks(logs, torch.zeros(2, 3, dtype=torch.float64), 20) is not None
 
 

@@ -7,9 +7,11 @@ here holds more of a file than a block and a record.
 
 import csv
 import gzip
+import io
+import json
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -55,24 +57,31 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 def read_raw_lines(path: Path) -> Iterator[bytes]:
     """Yield lines as ``read_lines`` does, with a carriage return before the end left in place."""
+    for lines in line_runs(_blocks(path)):
+        yield from lines
+
+
+def line_runs(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield for each block the lines that end in it, and last the line without an end."""
     number = 0
     pieces: list[bytes] = []  # of the line that is not whole yet
     try:
-        for block in _blocks(path):
+        for block in blocks:
             lines = block.split(b"\n")
             pieces.append(lines[0])
             if len(lines) == 1:
                 _refuse_endless(number + 1, pieces)
+                yield []
                 continue
             lines[0] = _joined(pieces, number)
             pieces = [lines.pop()]
             number += len(lines)
-            yield from lines
+            yield lines
     except _BREAKS as error:
         raise BrokenStream(number + 1, _break_reason(error)) from error
     last = _joined(pieces, number)
     if last:
-        yield last
+        yield [last]
     elif not number:
         raise BrokenStream(0, "the file is empty")
 
@@ -304,3 +313,23 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def _gzip_writer(handle: BinaryIO) -> gzip.GzipFile:
     """Pack with neither name nor time in the header: the same lines give the same bytes."""
     return gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0)
+
+
+def csv_line(values: Sequence[str]) -> str:
+    """Return a record of a comma-separated file, each field in quotes."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(values)
+    return buffer.getvalue()
+
+
+def tsv_line(values: Sequence[str]) -> str:
+    """Return a record of a tab-separated file; a ValueError says that a value does not fit."""
+    if any(character in value for value in values for character in "\t\n\r"):
+        raise ValueError("holds a tab or a line end, which TSV cannot; write CSV instead")
+    return "\t".join(values) + "\n"
+
+
+def json_line(value: object) -> str:
+    """Return a line of JSON; half a character, which no file can hold, is written as an escape."""
+    line = json.dumps(value, ensure_ascii=False) + "\n"
+    return line if is_encodable(line) else json.dumps(value) + "\n"

@@ -1,9 +1,7 @@
 """Pairs from tables: Parquet, CSV, TSV and JSON lines, each also packed as ``.gz`` or ``.zst``."""
 
-import csv
 import datetime
 import difflib
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,13 +15,16 @@ from ledeline.corpus.lines import (
     COMPRESSION_SUFFIXES,
     BrokenStream,
     Record,
+    csv_line,
     csv_records,
     decode,
     encoding_reason,
     excerpt,
     is_encodable,
+    json_line,
     read_lines,
     table_suffix,
+    tsv_line,
     tsv_records,
     unpacked,
     write_lines,
@@ -72,14 +73,16 @@ def read_table(path: Path, *, lede: str, headline: str, date: str | None) -> Ite
             return _until_break(path, _read_delimited(path, tsv_records(path), columns))
         case ".jsonl":
             return _until_break(path, _read_jsonl(path, columns))
-    raise _unknown_suffix(path, _with_packed(TABLE_SUFFIXES))
+    raise unknown_suffix(path, with_packed(TABLE_SUFFIXES))
 
 
-def _with_packed(suffixes: Sequence[str]) -> list[str]:
+def with_packed(suffixes: Sequence[str]) -> list[str]:
+    """Return suffixes, each also as it is of a packed file."""
     return [suffix + packed for suffix in suffixes for packed in ("", *COMPRESSION_SUFFIXES)]
 
 
-def _unknown_suffix(path: Path, known: list[str]) -> CorpusError:
+def unknown_suffix(path: Path, known: Sequence[str]) -> CorpusError:
+    """Return the error that lists the suffixes of tables."""
     return CorpusError(f"{path}: no table by its name, which must end in one of {', '.join(known)}")
 
 
@@ -91,7 +94,7 @@ def _until_break(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
         yield broken.row(path)
 
 
-def _column_fault(there: Sequence[str], names: list[str]) -> str:
+def column_fault(there: Sequence[str], names: list[str]) -> str:
     """Say which needed column is missing or there twice, or nothing."""
     for name in names:
         if there.count(name) > 1:
@@ -129,7 +132,7 @@ def _read_delimited(path: Path, records: Iterator[Record], columns: Columns) -> 
     if header is None:
         yield BadRow(file, 1, "there is no header row, only blank lines", "")
         return
-    fault = header.fault or _column_fault(header.fields, columns.named)
+    fault = header.fault or column_fault(header.fields, columns.named)
     if fault:
         yield BadRow(file, header.line, fault, excerpt(header.text))
         return
@@ -139,9 +142,7 @@ def _read_delimited(path: Path, records: Iterator[Record], columns: Columns) -> 
 
 
 def _delimited_row(file: str, record: Record, places: list[int], width: int) -> Row:
-    fault = record.fault
-    if not fault and len(record.fields) != width:
-        fault = f"{len(record.fields)} fields, where the header has {width}"
+    fault = record_fault(record, width)
     if not fault:
         lede, headline, *date = [record.fields[place] for place in places]
         try:
@@ -151,13 +152,20 @@ def _delimited_row(file: str, record: Record, places: list[int], width: int) -> 
     return BadRow(file, record.line, fault, excerpt(record.text))
 
 
+def record_fault(record: Record, width: int) -> str:
+    """Say why a record of a delimited file cannot be used, or nothing."""
+    if record.fault or len(record.fields) == width:
+        return record.fault
+    return f"{len(record.fields)} fields, where the header has {width}"
+
+
 def _read_jsonl(path: Path, columns: Columns) -> Iterator[Row]:
     file = str(path)
     for number, line in enumerate(read_lines(path), start=1):
         if not line or line.isspace():
             continue
         try:
-            lede, headline, *date = _json_texts(decode(line), columns.named)
+            lede, headline, *date = json_texts(json_object(decode(line)), columns.named)
             day = parse_date(date[0]) if date else None
             yield Pair(lede, headline, day, file, number)
         except UnicodeDecodeError as error:
@@ -166,9 +174,8 @@ def _read_jsonl(path: Path, columns: Columns) -> Iterator[Row]:
             yield BadRow(file, number, str(error), excerpt(line))
 
 
-def _json_texts(line: str, names: list[str]) -> list[str]:
+def json_texts(record: Mapping[str, object], names: Sequence[str]) -> list[str]:
     """Return the named texts of a JSON object, empty for null; a ValueError says what is wrong."""
-    record = _json_object(line)
     texts = []
     for name in names:
         if name not in record:
@@ -180,7 +187,8 @@ def _json_texts(line: str, names: list[str]) -> list[str]:
     return texts
 
 
-def _json_object(line: str) -> dict[str, Any]:
+def json_object(line: str) -> dict[str, Any]:
+    """Return the JSON object that a line is; a ValueError says what is wrong."""
     try:
         record = json.loads(line)
     except RecursionError:
@@ -211,22 +219,27 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Row]:
                     yield from _batch_rows(file, batch, columns, line + 1)
                     line += len(batch)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            reason = f"not a sound Parquet file: {' '.join(str(error).split()).rstrip('.')}"
-            yield BadRow(file, line + 1 if line else 0, reason, "")
+            yield BadRow(file, line + 1 if line else 0, unsound_parquet(error), "")
+
+
+def unsound_parquet(error: Exception) -> str:
+    """Say in one line what pyarrow found wrong with a file."""
+    return f"not a sound Parquet file: {' '.join(str(error).split()).rstrip('.')}"
 
 
 def _schema_fault(schema: "pa.Schema", columns: Columns) -> str:
     """Say which column is missing or of a type that cannot be used, or nothing."""
-    fault = _column_fault(schema.names, columns.named)
+    fault = column_fault(schema.names, columns.named)
     for name in () if fault else columns.named:
         kind = schema.field(name).type
         is_day = name == columns.date and _is_day(kind)
-        if not is_day and not _is_text(kind):
+        if not is_day and not is_text(kind):
             fault = f"the column {name!r} is not of strings but of {kind}"
     return fault
 
 
-def _is_text(kind: "pa.DataType") -> bool:
+def is_text(kind: "pa.DataType") -> bool:
+    """Whether a column of this type is of strings."""
     import pyarrow.types as types
 
     if types.is_dictionary(kind):
@@ -259,15 +272,19 @@ def _batch_rows(file: str, batch: "pa.RecordBatch", columns: Columns, first: int
 
 def _texts(column: "pa.Array") -> list[str | bytes]:
     """Return the strings of a column, empty for null, and as bytes those that are not UTF-8."""
+    return ["" if value is None else value for value in column_texts(column)]
+
+
+def column_texts(column: "pa.Array") -> list[str | bytes | None]:
+    """Return the strings of a column, and as bytes those that are not UTF-8."""
     import pyarrow as pa
 
     if not pa.types.is_string(column.type):  # a dictionary, null, or longer offsets
         column = column.cast(pa.large_string())
     try:
-        values = column.to_pylist()
+        return list(column.to_pylist())
     except UnicodeDecodeError:
-        values = [_text_or_bytes(value) for value in column.cast(pa.large_binary()).to_pylist()]
-    return ["" if value is None else value for value in values]
+        return [_text_or_bytes(value) for value in column.cast(pa.large_binary()).to_pylist()]
 
 
 def _text_or_bytes(value: bytes | None) -> str | bytes | None:
@@ -318,7 +335,7 @@ def write_table(path: Path, rows: Iterable[Mapping[str, str]], columns: Sequence
     suffix = table_suffix(path)
     packed = path.suffix.lower() in COMPRESSION_SUFFIXES
     if suffix not in TABLE_SUFFIXES or (suffix == ".parquet" and packed):
-        raise _unknown_suffix(path, [".parquet", *_with_packed(TEXT_SUFFIXES)])
+        raise unknown_suffix(path, [".parquet", *with_packed(TEXT_SUFFIXES)])
     values = _checked_values(path, rows, columns)
     with whole_file(path) as part:
         match suffix:
@@ -354,25 +371,17 @@ def _write_parquet(path: Path, rows: Iterator[list[str]], columns: Sequence[str]
 
 
 def _csv_lines(rows: Iterator[list[str]], columns: Sequence[str]) -> Iterator[str]:
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    for values in chain([columns], rows):
-        writer.writerow(values)
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
+    return map(csv_line, chain([columns], rows))
 
 
 def _tsv_lines(path: Path, rows: Iterator[list[str]], columns: Sequence[str]) -> Iterator[str]:
     for number, values in enumerate(chain([columns], rows)):
-        if any(character in value for value in values for character in "\t\n\r"):
+        try:
+            yield tsv_line(values)
+        except ValueError as error:
             place = f"row {number}" if number else "the header"
-            raise CorpusError(
-                f"{path}: {place} holds a tab or a line end, which TSV cannot; write CSV instead"
-            )
-        yield "\t".join(values) + "\n"
+            raise CorpusError(f"{path}: {place} {error}") from None
 
 
 def _jsonl_lines(rows: Iterator[list[str]], columns: Sequence[str]) -> Iterator[str]:
-    for values in rows:
-        yield json.dumps(dict(zip(columns, values, strict=True)), ensure_ascii=False) + "\n"
+    return (json_line(dict(zip(columns, values, strict=True))) for values in rows)
