@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ledeline.config import SearchConfig
 from ledeline.dataset import Ids
+from ledeline.model import kernels
 from ledeline.model.pairs import Sources
 from ledeline.subword import BOS, EOS, PAD, UNK
 
@@ -214,12 +215,14 @@ class _Beams:
 def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k highest of `totals + logs`, of each source: values and flat places, both (B, k).
 
-    Ranked by value, then by place. Logs (B, K, V), totals (B, K). A quick way takes the maximum of
-    every sixteen columns first, and looks only into as many blocks as are wanted; where values are
-    equal it may err, and everything is sorted instead.
+    Ranked by value, then by place. Logs (B, K, V), totals (B, K). Where C does not do it, a quick
+    way takes the maximum of every sixteen columns first, and looks only into as many blocks as are
+    wanted; where values are equal it may err, and everything is sorted instead.
     """
     k = min(k, logs.shape[1] * logs.shape[2])
-    quick = _best_of_blocks(logs, totals, k) if logs.shape[-1] >= _BLOCK**2 else None
+    quick = kernels.best(logs, totals, k)
+    if quick is None and logs.shape[-1] >= _BLOCK**2:
+        quick = _best_of_blocks(logs, totals, k)
     if quick is not None:
         return quick
     everything = (totals.unsqueeze(-1) + logs).flatten(1)

@@ -8,9 +8,7 @@ decide is worked out once. What differs from it:
 - the products are oneDNN's, in float32, or in int8 with what goes into them;
 - what could change the order in which a sum is added up is fixed: attention sees source places in
   multiples of 16 and hypotheses in multiples of 8. So a source gets the same bits in a batch of any
-  size, at any place in it;
-- gates are negated, the candidate's comes last and doubled, and cells are kept as -2 c: see
-  `lstm_cell`.
+  size, at any place in it.
 """
 
 from typing import Literal, NamedTuple, TypeAlias, cast
@@ -19,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ledeline.model import kernels
 from ledeline.model.gate import SelectiveGate
 from ledeline.model.products import Float32Product, Int8Product, Maker, Product
 from ledeline.model.seq2seq import Seq2Seq
@@ -26,6 +25,7 @@ from ledeline.model.seq2seq import Seq2Seq
 Precision: TypeAlias = Literal["float32", "int8"]
 
 _PLACES, _HYPOTHESES = 16, 8
+_ROWS = 32  # of log-probabilities at a time
 _OF_STATES = 2.0  # no encoder state is larger: a sum of two that tanh bounds
 
 
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
     inputs: tuple[Tensor, ...]  # of each layer [from below; own state], (B, K, 2H), as products
     #   take it; layer 1 has z_j from below, the others have that half still to come
-    cells: tuple[Tensor, ...]  # of each layer -2 c_j, (B, K, H)
+    cells: tuple[Tensor, ...]  # of each layer, (B, K, H)
     bound: float  # of the inputs; twice as large before the first step
 
 
@@ -42,7 +42,7 @@ class Memory(NamedTuple):
     """What attention looks at; I is a multiple of 16."""
 
     keys: Tensor  # (B, H, I): h_i^T W_a
-    values: Tensor  # (B, I, H): -2 W_s h_i, of the columns of W_s that belong to the context
+    values: Tensor  # (B, I, H): W_s h_i, of the columns of W_s that belong to the context
     mask: Tensor  # (B, 1, I): 0 at valid places, -inf at others
 
 
@@ -60,9 +60,10 @@ class Engine:
             self._word_gates, self._layers = _decoder(model, make)
             attention = model.decoder.attention
             of_context, of_own = attention.mix.weight.detach().chunk(2, 1)  # W_s [c_j; zv_j]
-            self._mix, self._values = make(-2 * of_own), make(-2 * of_context)
+            self._mix, self._values = make(of_own), make(of_context)
             self._keys = make(attention.bilinear.detach().t())
-            self._output = make(*_padded(model.output))
+            weight, bias = _padded(model.output)
+            self._output, self._num_types = make(weight, bias), len(weight)
 
     def encode(
         self, sources: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None
@@ -106,18 +107,25 @@ class Engine:
             if number:
                 product.put(below, given[..., :size], state.bound)
             gates = product(given, state.bound)  # (B, K, 4H)
-            if not number:
-                gates += functional.embedding(words, self._word_gates)
-            below, cell = lstm_cell(gates, state.cells[number])
+            of_words = () if number else (self._word_gates, words)
+            below, cell = kernels.lstm_cell(gates, state.cells[number], *of_words)
             product.put(below, inputs[number][..., size:])
             cells.append(cell)
-        feed = _tanh(self._mix(inputs[-1][..., size:]).add_(self._attend(below, memory)))
+        feed = self._mix(inputs[-1][..., size:]).add_(self._attend(below, memory))
+        feed = kernels.tanh_(feed)
         self._output.put(feed, inputs[0][..., :size])
-        logits = self._output(inputs[0][..., :size])
-        return logits.log_softmax(-1), State(tuple(inputs), tuple(cells), 1.0)
+        logs = self._log_probabilities(inputs[0][..., :size].flatten(0, 1))
+        return logs.view(*words.shape, -1), State(tuple(inputs), tuple(cells), 1.0)
+
+    def _log_probabilities(self, feeds: Tensor) -> Tensor:
+        """z_j (B K, H) -> `log o_j` (B K, V), some rows at a time, which stay in the cache."""
+        logs = torch.empty(len(feeds), self._num_types)
+        for some, place in zip(feeds.split(_ROWS), logs.split(_ROWS), strict=True):
+            kernels.log_softmax(self._output(some), place)
+        return logs
 
     def _attend(self, queries: Tensor, memory: Memory) -> Tensor:
-        """zv_j (B, K, H) -> `-2 W_s c_j` (B, K, H)."""
+        """zv_j (B, K, H) -> `W_s c_j` (B, K, H)."""
         number = queries.shape[1]
         queries = functional.pad(queries, (0, 0, 0, -number % _HYPOTHESES))
         weights = torch.baddbmm(memory.mask, queries, memory.keys).softmax(-1)
@@ -156,7 +164,7 @@ class _Layer:
         self._bound, self._inputs, self._owns = max(bound, 1e-9), [], []
         for end in ("l0", "l0_reverse"):
             of_input, of_own, *biases = (
-                _arranged(getattr(lstm, f"{name}_{end}"))
+                getattr(lstm, f"{name}_{end}").detach()
                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
             )
             self._inputs.append(make(of_input, biases[0] + biases[1]))
@@ -165,7 +173,7 @@ class _Layer:
     def __call__(
         self, inputs: Tensor, mirrored: Tensor, lengths: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Inputs (I, B, D) -> states (I, B, H) and the ends (B, H) of hidden states and -2 c."""
+        """Inputs (I, B, D) -> states (I, B, H) and the ends (B, H) of hidden states and cells."""
         given = self._inputs[0].prepared(inputs, self._bound)
         sides = [given, _mirror(given, mirrored)]
         gates = torch.stack(
@@ -177,17 +185,18 @@ class _Layer:
         states = hidden[:, 0] + _mirror(hidden[:, 1], mirrored)
         return states, (hidden[last].sum(1), cells[last].sum(1))
 
-    def _unroll(self, gates: Tensor) -> tuple[Tensor, Tensor]:
-        """(I, 2, B, 4H) -> the hidden states and -2 c of all steps, (I, 2, B, H) each."""
+    def _unroll(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """(I, 2, B, 4H) -> the hidden states and cells of all steps, (I, 2, B, H) each."""
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
-        cell = torch.zeros(*gates.shape[1:3], gates.shape[3] // 4)
-        for number, now in enumerate(gates):
+        cell = torch.zeros(*inputs.shape[1:3], inputs.shape[3] // 4)
+        for number, now in enumerate(inputs):
+            gates = now
             if number:
                 given = self._owns[0].prepared(hidden[-1])
-                for side, product in enumerate(self._owns):
-                    now[side] += product(given[side])
-            h, cell = lstm_cell(now, cell)
+                sides = zip(self._owns, given, strict=True)
+                gates = torch.stack([product(side) for product, side in sides])
+            h, cell = kernels.lstm_cell(gates, cell, now if number else None)
             hidden.append(h)
             cells.append(cell)
         return torch.stack(hidden), torch.stack(cells)
@@ -197,8 +206,8 @@ class _Gate:
     """The selective gate."""
 
     def __init__(self, gate: SelectiveGate, make: Maker) -> None:
-        self._of_state = make(-gate.of_state.weight)
-        self._of_sentence = make(-gate.of_sentence.weight, -gate.of_sentence.bias)
+        self._of_state = make(gate.of_state.weight)
+        self._of_sentence = make(gate.of_sentence.weight, gate.of_sentence.bias)
 
     def __call__(self, states: Tensor, sentence: Tensor) -> Tensor:
         """States (I, B, H), the sentence (B, H) -> gated states."""
@@ -207,24 +216,18 @@ class _Gate:
             product(product.prepared(values, _OF_STATES), _OF_STATES)
             for product, values in zip(products, (states, sentence), strict=True)
         )
-        return states * _sigmoid(of_state.add_(of_sentence))
+        return states * kernels.sigmoid(of_state.add_(of_sentence))
 
 
 def _decoder(model: Seq2Seq, make: Maker) -> tuple[Tensor, list[Product]]:
     """The table of the words' gates (V, 4H), and the product of each layer."""
     decoder = model.decoder
     size = decoder.embedding.embedding_dim
-    first, bias = _arranged(decoder.first.weight), _arranged(decoder.first.bias)
+    first, bias = decoder.first.weight.detach(), decoder.first.bias.detach()
     words = functional.linear(decoder.embedding.weight.detach(), first[:, :size], bias).float()
     upper = [cast(nn.Linear, layer) for layer in decoder.upper]
-    layers = [make(_arranged(layer.weight), _arranged(layer.bias)) for layer in upper]
+    layers = [make(layer.weight, layer.bias) for layer in upper]
     return words, [make(first[:, size:]), *layers]
-
-
-def _arranged(gates: Tensor) -> Tensor:
-    """Rows of gates negated, with those of the candidate doubled, and moved to the end."""
-    enter, forget, candidate, leave = gates.detach().chunk(4)
-    return -torch.cat([enter, forget, leave, 2 * candidate])
 
 
 def _padded(output: nn.Linear) -> tuple[Tensor, Tensor]:
@@ -237,27 +240,3 @@ def _padded(output: nn.Linear) -> tuple[Tensor, Tensor]:
 def _mirror(values: Tensor, mirrored: Tensor) -> Tensor:
     """Turn each source round, its padding staying behind it. (I, B, H) -> (I, B, H)."""
     return values[mirrored, torch.arange(values.shape[1])]
-
-
-def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The gates' sums, negated (..., 4H), which are used up, and -2 c before -> h, -2 c.
-
-    With `tanh(x) = 2 sigmoid(2 x) - 1` all four gates are sigmoids, which torch has faster.
-    """
-    enter, forget, leave, candidate = _sigmoid(gates).chunk(4, -1)
-    cell = (forget * cell).addcmul_(enter, candidate, value=-4).add_(enter, alpha=2)
-    return _tanh(cell.clone()).mul_(leave), cell
-
-
-def _sigmoid(negated: Tensor) -> Tensor:
-    """`1 / (1 + e^-x)` in the place of -x.
-
-    Not torch's own, which works out the last values of a tensor in another way than those before,
-    so that a row would not have the same bits in every batch.
-    """
-    return negated.exp_().add_(1).reciprocal_()
-
-
-def _tanh(negated: Tensor) -> Tensor:
-    """`tanh(x)` in the place of -2 x."""
-    return _sigmoid(negated).mul_(2).sub_(1)

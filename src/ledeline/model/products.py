@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ledeline.model import kernels
+
 LEVELS: Final = 127  # a value at its bound is so many levels from zero
 _ZERO: Final = 128  # where zero lies among the unsigned levels
 _ROWS: Final = 640  # the batch the weights are laid out for; any other works, too
@@ -83,15 +85,16 @@ class Int8Product:
         self._packed = torch.ops.onednn.qlinear_prepack(levels, [_ROWS, weight.shape[1]])
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
         self._bias = None if bias is None else bias.detach().float().contiguous()
-        self._middle = torch.tensor(_ZERO + 0.5)
 
     def prepared(self, values: Tensor, bound: float = 1.0) -> Tensor:
         """Values as levels from 1 to 255, zero at 128."""
-        return torch.add(self._middle, values, alpha=LEVELS / bound).to(torch.uint8)
+        places = torch.empty(values.shape, dtype=torch.uint8)
+        self.put(values, places, bound)
+        return places
 
     def put(self, values: Tensor, place: Tensor, bound: float = 1.0) -> None:
         """Write values as levels."""
-        place.copy_(torch.add(self._middle, values, alpha=LEVELS / bound))
+        kernels.put_levels(values, place, LEVELS / bound)
 
     def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:
         """(..., K) in levels -> (..., M)."""

@@ -1,0 +1,70 @@
+/* Small fused loops of the engine (see kernels.py): an LSTM cell, log-softmax, the best of a beam.
+
+   Built where pip finds a C compiler, and not needed: torch does the same elsewhere. Each loop is
+   compiled for several kinds of x86 processors, and the one at hand is chosen when it is loaded. */
+
+#include <math.h>
+
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+
+#define NAME(name) JOIN(plain, name)
+#include "_kernels.h"
+#undef NAME
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define KINDS 1
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define NAME(name) JOIN(avx2, name)
+#include "_kernels.h"
+#undef NAME
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
+#define NAME(name) JOIN(avx512, name)
+#include "_kernels.h"
+#undef NAME
+#pragma GCC pop_options
+
+static int kind(void) {
+    static int known = -1;
+    if (known < 0) {
+        __builtin_cpu_init();
+        int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        known = avx2 ? (avx512 ? 2 : 1) : 0;
+    }
+    return known;
+}
+#define CHOSEN(name, arguments)                                  \
+    do {                                                         \
+        if (kind() == 2) JOIN(avx512, name) arguments;           \
+        else if (kind() == 1) JOIN(avx2, name) arguments;        \
+        else JOIN(plain, name) arguments;                        \
+    } while (0)
+#else
+#define CHOSEN(name, arguments) JOIN(plain, name) arguments
+#endif
+
+void ledeline_cell(const float *gates, const float *more, const long *words, const float *cells,
+                   float *hidden, float *next, long rows, long size) {
+    CHOSEN(cell, (gates, more, words, cells, hidden, next, rows, size));
+}
+
+void ledeline_levels(const float *values, unsigned char *places, long stride, long rows, long size,
+                     float per_unit) {
+    CHOSEN(levels, (values, places, stride, rows, size, per_unit));
+}
+
+void ledeline_tanh(float *values, long number) { CHOSEN(tanh_all, (values, number)); }
+
+void ledeline_log_softmax(const float *logits, float *logs, long rows, long types) {
+    CHOSEN(log_softmax, (logits, logs, rows, types));
+}
+
+void ledeline_best(const float *logs, const float *totals, long sources, long beam, long types,
+                   long k, float *values, long *places) {
+    CHOSEN(best, (logs, totals, sources, beam, types, k, values, places));
+}

@@ -1,0 +1,138 @@
+"""Small loops that torch has only as many passes: an LSTM cell, levels, log-softmax, the best.
+
+In C (`_kernels.c`) where pip found a compiler when it installed the package; elsewhere, and for
+tensors the C code does not take, torch does the same. Either way a row has the same bits in a batch
+of any size.
+"""
+
+import ctypes
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import Tensor
+
+_SIGNATURES: Final = {  # p: pointer, n: number, f: float
+    "cell": "ppppppnn",
+    "levels": "ppnnnf",
+    "tanh": "pn",
+    "log_softmax": "ppnn",
+    "best": "ppnnnnpp",
+}
+_TYPES: Final = {"p": ctypes.c_void_p, "n": ctypes.c_long, "f": ctypes.c_float}
+
+
+def _load() -> ctypes.CDLL | None:
+    """The library that lies beside this file, if it was built."""
+    for suffix in EXTENSION_SUFFIXES:
+        path = Path(__file__).with_name(f"_kernels{suffix}")
+        if path.exists() and ctypes.sizeof(ctypes.c_long) == 8:
+            library = ctypes.CDLL(str(path))
+            for name, signature in _SIGNATURES.items():
+                function = getattr(library, f"ledeline_{name}")
+                function.argtypes, function.restype = [_TYPES[one] for one in signature], None
+            return library
+    return None
+
+
+library = _load()  # None: torch does everything
+
+
+def lstm_cell(
+    gates: Tensor, cells: Tensor, more: Tensor | None = None, words: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The gates' sums (..., 4H) and the cells before (..., H) -> hidden states, cells.
+
+    To the gates is added `more` (..., 4H), or with words (...) these rows of it (V, 4H). The gates
+    are used up.
+    """
+    if library is None:
+        return _torch_lstm_cell(gates, cells, more, words)
+    gates, cells = gates.contiguous(), cells.contiguous()
+    more = None if more is None else more.contiguous()
+    words = None if words is None else words.contiguous()
+    hidden, after = torch.empty_like(cells), torch.empty_like(cells)
+    size = cells.shape[-1]
+    library.ledeline_cell(
+        gates.data_ptr(),
+        None if more is None else more.data_ptr(),
+        None if words is None else words.data_ptr(),
+        cells.data_ptr(),
+        hidden.data_ptr(),
+        after.data_ptr(),
+        cells.numel() // size,
+        size,
+    )
+    return hidden, after
+
+
+def _torch_lstm_cell(
+    gates: Tensor, cells: Tensor, more: Tensor | None, words: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    if more is not None:
+        gates += more if words is None else more[words]
+    enter, forget, candidate, leave = gates.chunk(4, -1)
+    cells = (sigmoid(forget) * cells).addcmul_(sigmoid(enter), candidate.tanh())
+    return sigmoid(leave).mul_(cells.tanh()), cells
+
+
+def sigmoid(values: Tensor) -> Tensor:
+    """`1 / (1 + e^-x)`.
+
+    Not torch's own, which works out the last values of a tensor in another way than those before,
+    so that a row would not have the same bits in every batch.
+    """
+    return values.neg().exp_().add_(1).reciprocal_()
+
+
+def tanh_(values: Tensor) -> Tensor:
+    """The tanh of each value, in its place."""
+    if library is None:
+        return values.tanh_()
+    library.ledeline_tanh(values.data_ptr(), values.numel())
+    return values
+
+
+def put_levels(values: Tensor, places: Tensor, per_unit: float) -> None:
+    """Write values (..., H) as levels, zero at 128, to places whose rows may lie apart."""
+    size = values.shape[-1]
+    if library is None or not values.is_contiguous() or not _is_even(places):
+        places.copy_(values.mul(per_unit).add_(128.5))
+        return
+    rows = values.numel() // size
+    library.ledeline_levels(
+        values.data_ptr(), places.data_ptr(), places.stride(-2), rows, size, per_unit
+    )
+
+
+def _is_even(places: Tensor) -> bool:
+    """Whether all rows are whole and equally far apart."""
+    strides, shape = places.stride(), places.shape
+    rows = range(len(shape) - 2)
+    return strides[-1] == 1 and all(strides[d] == strides[d + 1] * shape[d + 1] for d in rows)
+
+
+def log_softmax(logits: Tensor, logs: Tensor) -> None:
+    """Logits (N, V) -> log-probabilities, written to `logs` (N, V)."""
+    if library is None:
+        torch._log_softmax(logits, -1, False, out=logs)
+    else:
+        logits = logits.contiguous()
+        library.ledeline_log_softmax(logits.data_ptr(), logs.data_ptr(), *logits.shape)
+
+
+def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
+    """The k highest of `totals + logs`, of each source, as `ledeline.search.best` ranks them.
+
+    Logs (B, K, V), totals (B, K) -> values and flat places (B, k); None where C does not do it.
+    """
+    fits = logs.dtype == totals.dtype == torch.float32 and logs.is_cpu and logs.is_contiguous()
+    if library is None or not fits:
+        return None
+    values, places = totals.new_empty(len(logs), k), torch.empty(len(logs), k, dtype=torch.long)
+    totals = totals.contiguous()
+    library.ledeline_best(
+        logs.data_ptr(), totals.data_ptr(), *logs.shape, k, values.data_ptr(), places.data_ptr()
+    )
+    return values, places
