@@ -94,13 +94,13 @@ class _Beams:
         self._model, self._config, device = model, config, model.device
         with torch.inference_mode():
             self._state, self._memory = model.encode(*Sources.of(sources, lengths, device))
-        steps = STEPS_PER_SOURCE_TOKEN * torch.from_numpy(lengths).to(device)
-        self._limits = steps.clamp(min=config.min_length + 1)  # (B,)
+        least = config.min_length + 1
+        self._limits = [max(least, STEPS_PER_SOURCE_TOKEN * int(one)) for one in lengths]
         self._rows = list(range(len(sources)))  # which source each beam is of
+        self._widths = [config.beam] * len(sources)  # k of each source
         self._words = torch.full((len(sources), 1), BOS, device=device)  # (B, K)
         self._totals = torch.zeros(self._words.shape, dtype=_dtype(self._state), device=device)
-        self._prefixes = self._words[..., :0, None].transpose(1, 2)  # (B, K, J)
-        self._widths = torch.full((len(sources),), config.beam, device=device)  # k of each source
+        self._prefixes = self._words[..., None][..., :0]  # (B, K, J)
         self._finished: list[list[Found]] = [[] for _ in sources]
         self._truncated: dict[int, Found] = {}
 
@@ -123,20 +123,32 @@ class _Beams:
         """Every hypothesis writes a word; headlines that end leave, and so do sources then done."""
         logs, self._state = self._model.step(self._words, self._state, self._memory)
         self._forbid(logs)
-        totals, places = best(logs, self._totals, int(self._widths.max()))
-        ranks = torch.arange(totals.shape[1], device=totals.device)
-        kept = (totals > _IMPOSSIBLE) & (ranks < self._widths[:, None])  # (B, K)
+        totals, places = best(logs, self._totals, max(self._widths))
         parents, words = places // logs.shape[-1], places % logs.shape[-1]
-        ended = kept & (words == EOS)
-        self._finish(ended, totals, parents)
-        self._widths = self._widths - ended.sum(1)
-        self._follow(kept & ~ended, totals, parents, words)
+        live = totals > _IMPOSSIBLE  # (B, K)
+        if min(self._widths) < totals.shape[1]:
+            ranks = torch.arange(totals.shape[1], device=totals.device)
+            live &= ranks < torch.tensor(self._widths, device=totals.device)[:, None]
+        ended = live & (words == EOS)
+        if ended.any():
+            self._finish(ended, totals, parents)
+            live &= ~ended
+        if live.all():
+            counts = [live.shape[1]] * len(live)
+        else:  # live ones to the front, as ranked
+            counts, order = (
+                live.sum(1).tolist(),
+                live.byte().argsort(dim=1, descending=True, stable=True),
+            )
+            totals = totals.masked_fill(~live, _IMPOSSIBLE).gather(1, order)
+            parents, words = parents.gather(1, order), words.gather(1, order)
+        self._follow(counts, totals, parents, words)
 
     def _forbid(self, logs: Tensor) -> None:
         """Rule out words in place; the others keep their probabilities."""
-        written = self._prefixes.shape[-1]
-        never = [PAD, BOS, UNK] if self._config.forbid_unknown else [PAD, BOS]
-        logs[..., never] = _IMPOSSIBLE
+        written = self._num_written
+        for word in (PAD, BOS, UNK) if self._config.forbid_unknown else (PAD, BOS):
+            logs[..., word] = _IMPOSSIBLE
         if written < self._config.min_length:
             logs[..., EOS] = _IMPOSSIBLE
         if self._config.block_ngrams:
@@ -151,65 +163,66 @@ class _Beams:
             ids = self._prefixes[beam, int(parents[beam, rank])].tolist()
             found = Found(tuple(ids), -float(totals[beam, rank]))
             self._finished[self._rows[beam]].append(found)
+            self._widths[beam] -= 1
 
-    def _follow(self, live: Tensor, totals: Tensor, parents: Tensor, words: Tensor) -> None:
+    def _follow(self, counts: list[int], totals: Tensor, parents: Tensor, words: Tensor) -> None:
         """Go on with the live hypotheses of the sources that are not done."""
-        order = live.byte().argsort(
-            dim=1, descending=True, stable=True
-        )  # live ones first, as ranked
-        counts = live.sum(1)
-        totals = totals.masked_fill(~live, _IMPOSSIBLE).gather(1, order)
-        parents, words = parents.gather(1, order), words.gather(1, order)
-        prefixes = self._grown(parents, words)
-        at_limit = self._limits <= prefixes.shape[-1]
-        for beam in (at_limit & (counts > 0)).nonzero().flatten().tolist():
-            ids, cost = tuple(prefixes[beam, 0].tolist()), -float(totals[beam, 0])
-            self._truncated[self._rows[beam]] = Found(ids, cost, truncated=True)
-        done = at_limit | (counts == 0) | self._decided(totals[:, 0], prefixes.shape[-1])
-        beams, num_live = (~done).nonzero().flatten(), int(counts.masked_fill(done, 0).max())
-        self._keep(beams, parents[:, :num_live])
-        self._prefixes = prefixes[beams, :num_live]
-        self._words, self._totals = words[beams, :num_live], totals[beams, :num_live]
+        before = self._prefixes.gather(1, parents[..., None].expand(-1, -1, self._num_written))
+        prefixes = torch.cat([before, words[..., None]], -1)  # (B, K, J + 1)
+        goes_on = []
+        for beam, row in enumerate(self._rows):
+            at_limit = self._limits[beam] <= prefixes.shape[-1]
+            if at_limit and counts[beam]:
+                ids, cost = tuple(prefixes[beam, 0].tolist()), -float(totals[beam, 0])
+                self._truncated[row] = Found(ids, cost, truncated=True)
+            if counts[beam] and not at_limit and not self._is_decided(beam, totals):
+                goes_on.append(beam)
+        num_live = max((counts[beam] for beam in goes_on), default=0)
+        parents, words, totals = (one[:, :num_live] for one in (parents, words, totals))
+        self._prefixes = prefixes[:, :num_live]
+        if len(goes_on) < len(self._rows):
+            beams = torch.tensor(goes_on, dtype=torch.long, device=totals.device)
+            self._leave(goes_on, beams)
+            parents, words, totals = parents[beams], words[beams], totals[beams]
+            self._prefixes = self._prefixes[beams]
+        else:
+            beams = torch.arange(len(goes_on), device=totals.device)
+        self._take_up(beams, parents)
+        self._words, self._totals = words, totals
 
-    def _grown(self, parents: Tensor, words: Tensor) -> Tensor:
-        """Each hypothesis with its new word. (B, K) -> (B, K, J + 1)."""
-        before = self._prefixes.shape[-1]
-        prefixes = self._prefixes.gather(1, parents.unsqueeze(-1).expand(-1, -1, before))
-        return torch.cat([prefixes, words.unsqueeze(-1)], -1)
+    @property
+    def _num_written(self) -> int:
+        return self._prefixes.shape[-1]
 
-    def _keep(self, beams: Tensor, parents: Tensor) -> None:
-        """Leave the sources that are done, and take up the states of the parents."""
-        width = self._words.shape[1]
-        rows = (beams[:, None] * width + parents[beams]).flatten()  # of (B K) states
-        shape = (len(beams), parents.shape[1])
+    def _leave(self, goes_on: list[int], beams: Tensor) -> None:
+        """Keep nothing of the sources that are done but what was found."""
+        self._memory = _mapped(self._memory, lambda leaf: leaf.index_select(0, beams))
+        self._limits = [self._limits[beam] for beam in goes_on]
+        self._widths = [self._widths[beam] for beam in goes_on]
+        self._rows = [self._rows[beam] for beam in goes_on]
+
+    def _take_up(self, beams: Tensor, parents: Tensor) -> None:
+        """The state of each hypothesis is that of its parent, (B, K) numbers in these beams."""
+        shape = parents.shape
+        rows = (beams[:, None] * self._words.shape[1] + parents).flatten()  # of (B K) states
         self._state = _mapped(
             self._state,
-            lambda leaf: leaf.flatten(0, 1).index_select(0, rows).unflatten(0, shape),
+            lambda leaf: leaf.flatten(0, 1).index_select(0, rows).view(*shape, *leaf.shape[2:]),
         )
-        if len(beams) == len(self._rows):
-            return
-        self._memory = _mapped(self._memory, lambda leaf: leaf.index_select(0, beams))
-        self._limits, self._widths = self._limits[beams], self._widths[beams]
-        self._rows = [self._rows[beam] for beam in beams.tolist()]
 
-    def _decided(self, best_totals: Tensor, written: int) -> Tensor:
-        """Whether no live hypothesis can come before the finished ones that will be given (B,).
+    def _is_decided(self, beam: int, totals: Tensor) -> bool:
+        """Whether no live hypothesis can come before the finished ones that will be given.
 
         Its cost cannot fall, and its length is at most the limit (Huang et al., 2017).
         """
-        decided = torch.zeros(len(self._rows), dtype=torch.bool, device=best_totals.device)
-        if not self._config.stop_early:
-            return decided
-        totals, limits = best_totals.tolist(), self._limits.tolist()
-        for beam, row in enumerate(self._rows):
-            scores = sorted((one.score for one in self._finished[row]), reverse=True)
-            if len(scores) >= self._config.n_best:
-                longest = limits[beam]
-                if self._config.max_length is not None:
-                    longest = min(longest, self._config.max_length + 1)
-                hope = totals[beam] / max(longest, written + 1)
-                decided[beam] = scores[self._config.n_best - 1] >= hope
-        return decided
+        finished, config = self._finished[self._rows[beam]], self._config
+        if not config.stop_early or len(finished) < config.n_best:
+            return False
+        longest = self._limits[beam]
+        if config.max_length is not None:
+            longest = min(longest, config.max_length + 1)
+        hope = float(totals[beam, 0]) / longest
+        return sorted((one.score for one in finished), reverse=True)[config.n_best - 1] >= hope
 
 
 def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:

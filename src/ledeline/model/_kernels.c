@@ -4,7 +4,13 @@
    compiled for several kinds of x86 processors, and the one at hand is chosen when it is loaded. */
 
 #include <math.h>
+#include <stdlib.h>
 
+#if defined(__GNUC__)
+#define UNUSED __attribute__((unused)) /* not every kind of processor is given every loop */
+#else
+#define UNUSED
+#endif
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 
@@ -24,6 +30,14 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
 #define NAME(name) JOIN(avx512, name)
 #include "_kernels.h"
+#undef NAME
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,prefer-vector-width=512")
+#define NAME(name) JOIN(vnni, name)
+#include "_kernels.h"
+#include "_lstm.h"
 #undef NAME
 #pragma GCC pop_options
 
@@ -67,4 +81,24 @@ void ledeline_log_softmax(const float *logits, float *logs, long rows, long type
 void ledeline_best(const float *logs, const float *totals, long sources, long beam, long types,
                    long k, float *values, long *places) {
     CHOSEN(best, (logs, totals, sources, beam, types, k, values, places));
+}
+
+/* Whether `ledeline_lstm` can be called. */
+int ledeline_has_lstm(void) {
+#ifdef KINDS
+    return kind() == 2 && __builtin_cpu_supports("avx512vnni");
+#else
+    return 0;
+#endif
+}
+
+int ledeline_lstm(const float *inputs, const signed char *weights, const float *scales,
+                  const int *zeros, float *hidden, float *cells, long steps, long batch, long size) {
+#ifdef KINDS
+    return vnni_lstm(inputs, weights, scales, zeros, hidden, cells, steps, batch, size);
+#else
+    (void)inputs, (void)weights, (void)scales, (void)zeros, (void)hidden, (void)cells;
+    (void)steps, (void)batch, (void)size;
+    return 0;
+#endif
 }

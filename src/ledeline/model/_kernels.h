@@ -28,7 +28,7 @@ static inline float NAME(tanh)(float x) { return 2.0f / (1.0f + NAME(exp)(-2.0f 
 
 /* An LSTM cell: gates (rows, 4 size) in the order input, forget, candidate, output, and what is
    added to them: row n of `more`, or row words[n] of it. cells (rows, size) -> hidden, next. */
-static void NAME(cell)(const float *restrict gates, const float *restrict more, const long *words,
+static UNUSED void NAME(cell)(const float *restrict gates, const float *restrict more, const long *words,
                        const float *restrict cells, float *restrict hidden, float *restrict next,
                        long rows, long size) {
     for (long n = 0; n < rows; n++) {
@@ -58,7 +58,7 @@ static void NAME(cell)(const float *restrict gates, const float *restrict more, 
 }
 
 /* Values (rows, size) as unsigned levels, `places` (rows, size) being `stride` apart. */
-static void NAME(levels)(const float *restrict values, unsigned char *restrict places, long stride,
+static UNUSED void NAME(levels)(const float *restrict values, unsigned char *restrict places, long stride,
                          long rows, long size, float per_unit) {
     for (long n = 0; n < rows; n++) {
         const float *v = values + n * size;
@@ -67,12 +67,12 @@ static void NAME(levels)(const float *restrict values, unsigned char *restrict p
     }
 }
 
-static void NAME(tanh_all)(float *values, long number) {
+static UNUSED void NAME(tanh_all)(float *values, long number) {
     for (long i = 0; i < number; i++) values[i] = NAME(tanh)(values[i]);
 }
 
 /* Logits (rows, types) -> log-probabilities. */
-static void NAME(log_softmax)(const float *restrict logits, float *restrict logs, long rows,
+static UNUSED void NAME(log_softmax)(const float *restrict logits, float *restrict logs, long rows,
                               long types) {
     long whole = types / 16 * 16;
     for (long n = 0; n < rows; n++) {
@@ -96,7 +96,7 @@ static void NAME(log_softmax)(const float *restrict logits, float *restrict logs
 
 /* The k highest of totals (beam) + logs (beam, types): ranked by value, then by place. Returns how
    many there are; what is minus infinity does not count. */
-static long NAME(best_of)(const float *restrict logs, const float *restrict totals, long beam,
+static UNUSED long NAME(best_of)(const float *restrict logs, const float *restrict totals, long beam,
                           long types, long k, float *restrict values, long *restrict places) {
     long found = 0;
     float least = -__builtin_inff(); /* to be among the best a value must be above it */
@@ -122,7 +122,7 @@ static long NAME(best_of)(const float *restrict logs, const float *restrict tota
     return found;
 }
 
-static void NAME(best)(const float *logs, const float *totals, long sources, long beam, long types,
+static UNUSED void NAME(best)(const float *logs, const float *totals, long sources, long beam, long types,
                        long k, float *values, long *places) {
     for (long b = 0; b < sources; b++, values += k, places += k) {
         long found = NAME(best_of)(logs + b * beam * types, totals + b * beam, beam, types, k,

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from ledeline.model import kernels
 from ledeline.model.gate import SelectiveGate
-from ledeline.model.products import Float32Product, Int8Product, Maker, Product
+from ledeline.model.products import Float32Product, Int8Product, Maker, Product, quantised
 from ledeline.model.seq2seq import Seq2Seq
 
 Precision: TypeAlias = Literal["float32", "int8"]
@@ -169,6 +169,10 @@ class _Layer:
             )
             self._inputs.append(make(of_input, biases[0] + biases[1]))
             self._owns.append(make(of_own))
+        self._packed = None
+        if make is Int8Product and kernels.has_lstm(lstm.hidden_size):
+            weights = lstm.weight_hh_l0, lstm.weight_hh_l0_reverse
+            self._packed = kernels.packed_lstm([quantised(weight) for weight in weights])
 
     def __call__(
         self, inputs: Tensor, mirrored: Tensor, lengths: Tensor
@@ -187,14 +191,15 @@ class _Layer:
 
     def _unroll(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """(I, 2, B, 4H) -> the hidden states and cells of all steps, (I, 2, B, H) each."""
+        if self._packed is not None:
+            return kernels.lstm(inputs, self._packed)
         hidden: list[Tensor] = []
         cells: list[Tensor] = []
         cell = torch.zeros(*inputs.shape[1:3], inputs.shape[3] // 4)
         for number, now in enumerate(inputs):
             gates = now
             if number:
-                given = self._owns[0].prepared(hidden[-1])
-                sides = zip(self._owns, given, strict=True)
+                sides = zip(self._owns, self._owns[0].prepared(hidden[-1]), strict=True)
                 gates = torch.stack([product(side) for product, side in sides])
             h, cell = kernels.lstm_cell(gates, cell, now if number else None)
             hidden.append(h)

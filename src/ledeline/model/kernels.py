@@ -6,9 +6,10 @@ of any size.
 """
 
 import ctypes
+from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ _SIGNATURES: Final = {  # p: pointer, n: number, f: float
     "tanh": "pn",
     "log_softmax": "ppnn",
     "best": "ppnnnnpp",
+    "lstm": "ppppppnnn",
 }
 _TYPES: Final = {"p": ctypes.c_void_p, "n": ctypes.c_long, "f": ctypes.c_float}
 
@@ -32,6 +34,7 @@ def _load() -> ctypes.CDLL | None:
             for name, signature in _SIGNATURES.items():
                 function = getattr(library, f"ledeline_{name}")
                 function.argtypes, function.restype = [_TYPES[one] for one in signature], None
+            library.ledeline_lstm.restype = ctypes.c_int
             return library
     return None
 
@@ -75,6 +78,42 @@ def _torch_lstm_cell(
     enter, forget, candidate, leave = gates.chunk(4, -1)
     cells = (sigmoid(forget) * cells).addcmul_(sigmoid(enter), candidate.tanh())
     return sigmoid(leave).mul_(cells.tanh()), cells
+
+
+class PackedLstm(NamedTuple):
+    """What the two directions of a layer multiply their own states with, in int8."""
+
+    weights: Tensor  # [2][4H / 16][H / 4][16][4]: see _lstm.h
+    scales: Tensor  # (2, 4H): what a unit of a sum is worth
+    zeros: Tensor  # (2, 4H): the sum that states of zero give, whose level is 128
+
+
+def has_lstm(size: int) -> bool:
+    """Whether C has a whole LSTM layer of this size: where there is VNNI."""
+    return library is not None and size % 16 == 0 and bool(library.ledeline_has_lstm())
+
+
+def packed_lstm(weights: Sequence[tuple[Tensor, Tensor]]) -> PackedLstm:
+    """Levels (4H, H) and scales (4H,) of both directions, as C takes them."""
+    levels, scales = (torch.stack(each) for each in zip(*weights, strict=True))
+    rows, size = levels.shape[1:]
+    packed = levels.view(2, rows // 16, 16, size // 4, 4).transpose(2, 3).contiguous()
+    zeros = 128 * levels.sum(-1, dtype=torch.int32)
+    return PackedLstm(packed, (scales / 127).contiguous(), zeros.contiguous())
+
+
+def lstm(inputs: Tensor, packed: PackedLstm) -> tuple[Tensor, Tensor]:
+    """All steps of a layer, both directions; what its gates have from below is given.
+
+    Inputs (I, 2, B, 4H) -> hidden states and cells, (I, 2, B, H) each.
+    """
+    steps, _, batch, width = inputs.shape
+    hidden = torch.empty(steps, 2, batch, width // 4)
+    cells = torch.empty_like(hidden)
+    pointers = (one.data_ptr() for one in (inputs.contiguous(), *packed, hidden, cells))
+    if library is None or not library.ledeline_lstm(*pointers, steps, batch, width // 4):
+        raise MemoryError(f"an LSTM of {batch} sources")
+    return hidden, cells
 
 
 def sigmoid(values: Tensor) -> Tensor:

@@ -71,6 +71,13 @@ class Float32Product:
         return product
 
 
+def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """A weight (M, K) as levels in int8, and what a level of each row is worth (M,)."""
+    weight = weight.detach().float().contiguous()
+    scales = (weight.abs().amax(1) / LEVELS).clamp(min=torch.finfo(torch.float32).tiny)
+    return (weight / scales[:, None]).round().to(torch.int8), scales
+
+
 class Int8Product:
     """In int8: a scale for each row of the weights, and the one that the bound gives for values.
 
@@ -79,9 +86,7 @@ class Int8Product:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
-        weight = weight.detach().float().contiguous()
-        self._scales = (weight.abs().amax(1) / LEVELS).clamp(min=torch.finfo(torch.float32).tiny)
-        levels = (weight / self._scales[:, None]).round().to(torch.int8)
+        levels, self._scales = quantised(weight)
         self._packed = torch.ops.onednn.qlinear_prepack(levels, [_ROWS, weight.shape[1]])
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
         self._bias = None if bias is None else bias.detach().float().contiguous()
