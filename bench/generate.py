@@ -2,7 +2,7 @@
 
 - `speed`: sentences a second and the latency of one alone, of a system of the paper's size with
   beam 20, outputs forced to 18 sub-words; ours from text to headlines, the toolkits' (see peers.py)
-  on the same sub-words. The turns of all take place one after another, then again.
+  on the same sub-words. All take a turn, one after another, then again.
 - `quality`: ROUGE of float32 and int8 on the same pairs.
 - `start`: from the command to its first headline, in a process of its own each time.
 - `memory`: the most memory that `ledeline generate` needs for files of several sizes.
@@ -62,10 +62,12 @@ class Ours:
         self._headliner.answers(texts[:BATCH], self._options)
 
     def rate(self) -> float:
+        """Sentences a second."""
         answer = self._headliner.answers
         return len(self._texts) / seconds(lambda: answer(self._texts, self._options))
 
     def latencies(self, number: int) -> list[float]:
+        """Seconds of some sentences, each alone."""
         one = self._headliner
         return [
             seconds(lambda t=text: one(t, options=self._options)) for text in self._texts[:number]
@@ -85,11 +87,13 @@ class Plain:
         search(self._model, *padded(sources), FORCED)
 
     def rate(self) -> float:
+        """Sentences a second."""
         starts = range(0, len(self._sources), BATCH)
         took = [seconds(lambda s=s: self._search(self._sources[s : s + BATCH])) for s in starts]
         return len(self._sources) / sum(took)
 
     def latencies(self, number: int) -> list[float]:
+        """Seconds of some sentences, each alone."""
         some = self._sources[:: max(1, len(self._sources) // number)][:number]
         return [seconds(lambda s=source: self._search([s])) for source in some]
 
@@ -115,9 +119,11 @@ class Peer:
         return result
 
     def rate(self) -> float:
+        """Sentences a second."""
         return self._measured(0)["sentences_per_second"][0]
 
     def latencies(self, number: int) -> list[float]:
+        """Seconds of some sentences, each alone."""
         return [value / 1000 for value in self._measured(number)["latency_ms"]]
 
 
@@ -155,9 +161,14 @@ def speed(options: argparse.Namespace) -> None:
     for number, values in rates.items():
         late = [1000 * value for value in alone[number]]
         print(
-            f"| {runners[number].name} | {statistics.median(values):.1f} | {min(values):.1f} | "
-            f"{max(values):.1f} | {statistics.median(late):.1f} | {min(late):.1f} | {max(late):.1f} |"
+            f"| {runners[number].name} | "
+            + " | ".join(f"{each:.1f}" for each in (*spread(values), *spread(late)))
+            + " |"
         )
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    return statistics.median(values), min(values), max(values)
 
 
 # --- quality ------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """ledeline: from the lede, a headline, with its reasons."""
 
-from typing import TYPE_CHECKING, Any
+import typing
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from ledeline.headline import Headline
     from ledeline.headliner import Headliner, Options
 
@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 __all__ = ["Headline", "Headliner", "Options", "__version__"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     """Import a public name when it is first asked for: torch takes its time."""
     if name == "Headline":
         from ledeline.headline import Headline

@@ -146,7 +146,9 @@ def generate(
     column: Annotated[
         str | None, typer.Option(help="The column to add to the table; headline if not given.")
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="Folder of the model.")] = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="Folder of the model; several make an ensemble.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write an object a lede, with score and warnings.")
     ] = False,
@@ -211,7 +213,7 @@ def generate(
             stop_early=stop_early,
         )
         options = Options(search=search, explain=explain, replace_unknown=unknown == "replace")
-        headliner = Headliner.load(*([model] if model else []), precision=precision)
+        headliner = Headliner.load(*model or [], precision=precision)
         outcome = generate_headlines(headliner, given, output, options, notes, progress)
     if outcome.signal is not None:
         way_on = "; the same command with --resume goes on" if kept else ""

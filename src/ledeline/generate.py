@@ -5,22 +5,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ledeline.corpus import BadRow
 from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
 from ledeline.errors import LedelineError
 from ledeline.headline import Caution, Headline
+from ledeline.headliner import FIRST_WINDOW, LARGEST_WINDOW, Options
 from ledeline.outputs import Answer, Output
 from ledeline.outputs.notes import Notes
 from ledeline.progress import Progress, silent
 
-if TYPE_CHECKING:
-    from ledeline.headliner import Options
-
-FIRST_WINDOW: Final = 64  # records; small, so that the first headlines come soon
-LARGEST_WINDOW: Final = 2_048
 LONG_WINDOW: Final = 5.0  # seconds; so much work a kill may undo, and a window grows no more
 
 
@@ -28,7 +24,7 @@ class Answering(Protocol):
     """What writes headlines: a `ledeline.headliner.Headliner`."""
 
     def answers(
-        self, texts: Sequence[object], options: "Options", *, first: int = 1
+        self, texts: Sequence[object], options: Options, *, first: int = 1
     ) -> list[Headline]:
         """One headline for each text, in order; `first` is the number of the first text."""
 
@@ -44,7 +40,7 @@ def generate(
     headliner: Answering,
     given: Input,
     output: Output,
-    options: "Options",
+    options: Options,
     notes: Notes,
     progress: Progress = silent,
 ) -> Outcome:
@@ -103,7 +99,7 @@ def windows(
 
 
 def _answers(
-    headliner: Answering, window: list[Record | BadRow], options: "Options", first: int
+    headliner: Answering, window: list[Record | BadRow], options: Options, first: int
 ) -> list[Answer]:
     """Answer a window; a bad row is no text, and is answered with its reason."""
     texts = [record.text if isinstance(record, Record) else None for record in window]

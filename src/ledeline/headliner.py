@@ -34,7 +34,8 @@ from ledeline.words import is_content
 Precision: TypeAlias = Literal["auto", "float32", "int8"]
 
 SHIPPED: Final = Path(__file__).parent / "models" / "default"
-FIRST_WINDOW, LARGEST_WINDOW = 64, 2048  # texts of a stream that are worked on together
+# Texts of a stream that are worked on together: few first, so that the first headlines come soon.
+FIRST_WINDOW, LARGEST_WINDOW = 64, 2048
 _WORTH_A_THREAD: Final = 4  # sources, below which threads share the products instead
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledeline.analysis.odd import Odd, count, total
-from ledeline.words import FUNCTION_WORDS, is_content
 from ledeline.text import NATURAL, PAPER
+from ledeline.words import FUNCTION_WORDS, is_content
 
 words = st.lists(
     st.sampled_from("the The oil Oil OIL of ## 5 , straße STRASSE".split()), max_size=9

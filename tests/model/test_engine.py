@@ -8,6 +8,7 @@ import torch
 
 from ledeline.config import SearchConfig
 from ledeline.dataset import padded
+from ledeline.model import kernels
 from ledeline.model.engine import Engine
 from ledeline.model.pairs import Sources
 from ledeline.model.products import Float32Product, Int8Product, has_int8
@@ -20,6 +21,15 @@ KINDS = [
     pytest.param("int8", marks=pytest.mark.skipif(not has_int8(), reason="no VNNI")),
 ]
 needs_onednn = pytest.mark.skipif(not torch._C._has_mkldnn, reason="no oneDNN")
+
+
+@pytest.fixture(params=["as built", "torch alone"])
+def built(request, monkeypatch):
+    """With the loops in C, where there are any, and without."""
+    if request.param == "torch alone":
+        monkeypatch.setattr(kernels, "library", None)
+    elif kernels.library is None:
+        pytest.skip("pip found no C compiler")
 
 
 def rows_of(lengths, vocabulary=300, seed=0):
@@ -53,6 +63,7 @@ def _spread(state, number):
 
 @pytest.mark.parametrize("lengths", [[9, 9, 9], [1, 17, 4, 30]], ids=["equal", "mixed"])
 @pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.usefixtures("built")
 def test_float32_is_the_system(make, system, layers, lengths):
     model, rows = make(system, layers=layers, **SIZES), rows_of(lengths)
     expected, found = steps(model, rows), steps(Engine(model), rows)
@@ -63,6 +74,7 @@ def test_float32_is_the_system(make, system, layers, lengths):
 
 @pytest.mark.skipif(not has_int8(), reason="no VNNI")
 @pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.usefixtures("built")
 def test_int8_is_near_the_system(make, system, layers):
     model, rows = make(system, layers=layers, **SIZES), rows_of([1, 17, 4, 30])
     for one, other in zip(steps(Engine(model, "int8"), rows), steps(model, rows), strict=True):
@@ -73,6 +85,7 @@ def test_int8_is_near_the_system(make, system, layers):
 @needs_onednn
 @pytest.mark.parametrize("precision", KINDS)
 @pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.usefixtures("built")
 def test_a_source_has_the_same_bits_in_every_batch(make, precision, num_threads):
     torch.set_num_threads(num_threads)
     model = make("EncDec+sGate+SPM", **SIZES)

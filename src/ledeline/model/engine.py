@@ -24,6 +24,7 @@ from ledeline.model.seq2seq import Seq2Seq
 
 Precision: TypeAlias = Literal["float32", "int8"]
 
+_DIRECTIONS = "l0", "l0_reverse"  # as torch names them
 _PLACES, _HYPOTHESES = 16, 8
 _ROWS = 32  # of log-probabilities at a time
 _OF_STATES = 2.0  # no encoder state is larger: a sum of two that tanh bounds
@@ -120,8 +121,9 @@ class Engine:
     def _log_probabilities(self, feeds: Tensor) -> Tensor:
         """z_j (B K, H) -> `log o_j` (B K, V), some rows at a time, which stay in the cache."""
         logs = torch.empty(len(feeds), self._num_types)
-        for some, place in zip(feeds.split(_ROWS), logs.split(_ROWS), strict=True):
-            kernels.log_softmax(self._output(some), place)
+        for start in range(0, len(feeds), _ROWS):
+            some = slice(start, start + _ROWS)
+            kernels.log_softmax(self._output(feeds[some]), logs[some])
         return logs
 
     def _attend(self, queries: Tensor, memory: Memory) -> Tensor:
@@ -162,7 +164,7 @@ class _Layer:
 
     def __init__(self, lstm: nn.LSTM, make: Maker, bound: float) -> None:
         self._bound, self._inputs, self._owns = max(bound, 1e-9), [], []
-        for end in ("l0", "l0_reverse"):
+        for end in _DIRECTIONS:
             of_input, of_own, *biases = (
                 getattr(lstm, f"{name}_{end}").detach()
                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -171,8 +173,8 @@ class _Layer:
             self._owns.append(make(of_own))
         self._packed = None
         if make is Int8Product and kernels.has_lstm(lstm.hidden_size):
-            weights = lstm.weight_hh_l0, lstm.weight_hh_l0_reverse
-            self._packed = kernels.packed_lstm([quantised(weight) for weight in weights])
+            own = [getattr(lstm, f"weight_hh_{end}") for end in _DIRECTIONS]
+            self._packed = kernels.packed_lstm([quantised(weight) for weight in own])
 
     def __call__(
         self, inputs: Tensor, mirrored: Tensor, lengths: Tensor
