@@ -10,6 +10,9 @@ demo: $(VENV)/.installed
 	$(BIN)/ledeline prepare configs/demo.toml
 	rm -rf build/demo/run
 	$(BIN)/ledeline train configs/demo-train.toml --run build/demo/run
+	$(BIN)/ledeline generate --model build/demo/run/best --explain \
+		"Forecasters in Sarmia warned on Tuesday evening that Typhoon Junias would strike the coast by the weekend." \
+		"After four years of talks, the governments of Ulmovia and Palmia signed a memorandum on border security early on Friday."
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest

@@ -6,8 +6,6 @@
 - `quality`: ROUGE of float32 and int8 on the same pairs.
 - `start`: from the command to its first headline, in a process of its own each time.
 - `memory`: the most memory that `ledeline generate` needs for files of several sizes.
-
-
 """
 
 import argparse

@@ -52,7 +52,7 @@ def headline(text, number, options):
 
 class Headliner:
     @classmethod
-    def load(cls, *folders, precision="auto"):
+    def load(cls, *folders, precision="auto", device="auto"):
         if "SHOW" in os.environ:
             print("load", *folders, precision, file=sys.stderr)
         return cls()
@@ -65,6 +65,7 @@ class Headliner:
 
 module = types.ModuleType("ledeline.headliner")
 module.Options, module.Headliner = Options, Headliner
+module.FIRST_WINDOW, module.LARGEST_WINDOW = 64, 2048
 sys.modules["ledeline.headliner"] = module
 
 if "SHOW_MODULES" in os.environ:

@@ -1,5 +1,7 @@
 import io
 import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -81,15 +83,38 @@ def test_an_answer_does_not_depend_on_the_batch(model_folder: Path, precision: s
         assert headliner.answers(LEDES, options) == alone
 
 
-def test_threads_change_nothing(model_folder: Path) -> None:
-    threads, answers = torch.get_num_threads(), []
-    for number in (1, 3):
-        torch.set_num_threads(number)
-        headliner = Headliner.load(model_folder)
-        answers.append([one.text for one in headliner.answers(LEDES, SHORT)])
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("precision", KINDS)
+def test_threads_change_nothing(model_folder: Path, precision: str, threads) -> None:
+    """Neither their number nor whether they share a product or have batches of their own."""
+    headliner = Headliner.load(model_folder, precision=precision)  # type: ignore[arg-type]
+    answers = []
+    for number in (1, 2, 3):
+        threads(number)
+        answers.append(headliner.answers(LEDES, SHORT))
+        answers.append([headliner(text, options=SHORT) for text in LEDES])
         assert torch.get_num_threads() == number
-    torch.set_num_threads(threads)
-    assert answers[0] == answers[1]
+    assert all(one == answers[0] for one in answers)
+
+
+def test_other_threads_compute_as_before(model_folder: Path, threads) -> None:
+    threads(2)
+    Headliner.load(model_folder).answers(LEDES, SHORT)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(torch.get_num_threads).result() == 2
+
+
+def test_a_search_that_comes_to_nothing_says_so(headliner: Headliner) -> None:
+    impossible = SearchConfig(beam=2, block_ngrams=1, min_length=10_000)
+    headline = headliner("Rain fell.", options=Options(search=impossible))
+    assert not headline
+    assert headline.warnings[-1].kind == "truncated"
 
 
 class TestStream:
@@ -221,7 +246,7 @@ class TestRepetition:
         subwords = headliner._subwords
         lede = headliner_lede(headliner, source)
         found = [Found(tuple(subwords.encode(words)), 1.0)]
-        headline = headliner._headline(lede, found, {}, Options())
+        headline = headliner._headline(lede, found, {}, Options(replace_unknown=False))
         return [one.message for one in headline.warnings if one.kind == "repetition"]
 
     def test_a_word_more_often_than_in_the_source(self, headliner: Headliner) -> None:
@@ -235,6 +260,7 @@ class TestRepetition:
             ("Storm hits town", ["Storm", "hits"]),
             ("Storm after storm hits", ["Storm", "storm"]),
             ("Storm hits town", ["the", "the", "of", "of"]),
+            ("Storm hits town", ["漢", "漢"]),
         ],
     )
     def test_what_is_none(self, headliner: Headliner, source: str, words: list[str]) -> None:

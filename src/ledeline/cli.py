@@ -175,6 +175,9 @@ def generate(
     precision: Annotated[
         Literal["auto", "float32", "int8"], typer.Option(help="Of the numbers of the model.")
     ] = "auto",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
+    ] = "auto",
 ) -> None:
     """Write a headline for each lede: of the command line, of a file, or of standard input.
 
@@ -213,7 +216,7 @@ def generate(
             stop_early=stop_early,
         )
         options = Options(search=search, explain=explain, replace_unknown=unknown == "replace")
-        headliner = Headliner.load(*model or [], precision=precision)
+        headliner = Headliner.load(*model or [], precision=precision, device=device)
         outcome = generate_headlines(headliner, given, output, options, notes, progress)
     if outcome.signal is not None:
         way_on = "; the same command with --resume goes on" if kept else ""

@@ -14,7 +14,7 @@ Rows: TypeAlias = tuple[tuple[float, ...], ...]
 KINDS: Final[dict[Kind, str]] = {
     "empty": "there is no text to write a headline from",
     "invalid": "what was given is no text: not a string, or not UTF-8",
-    "unseen": "the text has words with characters that the model does not know",
+    "unseen": "the text, or the headline, has words that the model does not know in full",
     "cut": "the text is longer than the model reads; its end was left out",
     "truncated": "no headline came to an end before the limit; the likeliest beginning is given",
     "repetition": "the headline says a word, or words, more than once",

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from threading import Barrier
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from ledeline.model.seq2seq import Seq2Seq
 from ledeline.reasons import Weights, by_words, weigh
 from ledeline.search import Ensemble, Found, Writer, search
 from ledeline.section import at_least, section
-from ledeline.subword import UNK
+from ledeline.subword import SPECIALS, UNK
 from ledeline.wording import Wording, with_source_words, wording
 from ledeline.words import is_content
 
@@ -69,19 +69,25 @@ class Headliner:
         self.precision = _chosen_precision(precision, self._models[0].device)
         writers = [_writer(model, self.precision) for model in self._models]
         self._writer = writers[0] if len(writers) == 1 else Ensemble(writers)
+        self._workers: tuple[int, ThreadPoolExecutor] | None = None
 
     @classmethod
-    def load(cls, *folders: Path | str, precision: Precision = "auto", device: str = "cpu") -> Self:
+    def load(
+        cls, *folders: Path | str, precision: Precision = "auto", device: str = "auto"
+    ) -> Self:
         """Open a model folder, or several as an ensemble; none stands for the shipped model.
 
         The precision is of the products: `auto` is int8 where the processor is made for it, else
-        float32. On a GPU it has no part.
+        float32. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one, on which the
+        precision has no part.
         """
         if not folders and not SHIPPED.exists():
             raise ModelError(
                 "no model comes with this version of ledeline; name a model folder, such as "
                 "runs/NAME/best that ledeline train writes"
             )
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
         loaded = [load_model(folder) for folder in folders or (SHIPPED,)]
         return cls([one._replace(model=one.model.to(device)) for one in loaded], precision)
 
@@ -131,8 +137,6 @@ class Headliner:
         weights = self._weights(ledes, found, options)
         return [
             self._headline(lede, headlines, weights[row], options)
-            if headlines
-            else Headline(lede.text, "", warnings=lede.cautions)
             for row, (lede, headlines) in enumerate(zip(ledes, found, strict=True))
         ]
 
@@ -152,19 +156,18 @@ class Headliner:
                 self._writer, *padded([ledes[row].ids for row in batch]), config=options.search
             )
 
-        results = self._pool.map(run, batches) if parallel else map(run, batches)
+        results = self._pool(threads).map(run, batches) if parallel else map(run, batches)
         found: list[list[Found]] = [[] for _ in ledes]
         for batch, lists in zip(batches, results, strict=True):
             for row, headlines in zip(batch, lists, strict=True):
                 found[row] = headlines
         return found
 
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
+    def _pool(self, threads: int) -> ThreadPoolExecutor:
         """Threads that search a batch each; a product is then of one thread alone."""
-        return ThreadPoolExecutor(
-            torch.get_num_threads(), "headliner", initializer=torch.set_num_threads, initargs=(1,)
-        )
+        if self._workers is None or self._workers[0] != threads:
+            self._workers = threads, _single_threaded(threads)
+        return self._workers[1]
 
     # --- words and reasons --------------------------------------------------------------------
 
@@ -198,6 +201,9 @@ class Headliner:
             for rank, one in enumerate(found)
         ]
         ranked = tuple(map(self._candidate, found, wordings))
+        if not ranked or not ranked[0].text:
+            nothing = [Caution("truncated", "the search came to no headline")] if lede.ids else []
+            return Headline(lede.text, "", warnings=(*lede.cautions, *nothing))
         best = ranked[0]
         return Headline(
             source=lede.text,
@@ -234,10 +240,27 @@ class Headliner:
         if words.has_unknown:
             yield Caution("unseen", "the headline has a word that the model does not know")
         available = Counter(word.casefold() for word in self._profile.plain(lede.words))
-        written = Counter(word.casefold() for word in headline.tokens if is_content(word))
+        known = (word for word in headline.tokens if SPECIALS[UNK] not in word)
+        written = Counter(word.casefold() for word in known if is_content(word))
         for word, times in written.items():
             if times > max(1, available[word]):
                 yield Caution("repetition", f"{word!r} is there {times} times")
+
+
+def _single_threaded(threads: int) -> ThreadPoolExecutor:
+    """A pool whose threads compute alone, while all others compute as before."""
+    before, all_there = torch.get_num_threads(), Barrier(threads + 1)
+
+    def begin() -> None:
+        torch.set_num_threads(1)  # of this thread, and of all that begin later
+        all_there.wait()
+
+    pool = ThreadPoolExecutor(threads, "headliner", initializer=begin)
+    for _ in range(threads):
+        pool.submit(int)
+    all_there.wait()
+    torch.set_num_threads(before)
+    return pool
 
 
 def _adapted(

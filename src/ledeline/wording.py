@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline.lede import Lede
-from ledeline.subword import UNK, Subwords
+from ledeline.subword import SPECIALS, UNK, Subwords
 
 
 class Wording(NamedTuple):
@@ -21,7 +21,7 @@ class Wording(NamedTuple):
     @property
     def has_unknown(self) -> bool:
         """Whether `<unk>` is left."""
-        return any("<unk>" in word for word in self.words)
+        return any(SPECIALS[UNK] in word for word in self.words)
 
 
 class _Span(NamedTuple):
@@ -57,7 +57,7 @@ def with_source_words(
         if id_ != UNK or not unknown:
             continue
         current = next(span for span in spans if span.start <= place < span.stop)
-        if "<unk>" not in current.word:
+        if SPECIALS[UNK] not in current.word:
             continue  # done, with a place before
         share = {word: weights[place, np.array(lede.owners) == word].sum() for word in unknown}
         ranked = sorted(unknown, key=lambda word: -share[word])

@@ -1,6 +1,8 @@
 """The loops in C do what torch does, for every shape, and the same to each row in every batch."""
 
 import math
+import shutil
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -32,8 +34,10 @@ def without(monkeypatch):
 
 def test_it_is_built_where_there_is_a_compiler():
     """Looks whether an installation with a compiler has lost its kernels."""
-    import shutil
-
+    try:
+        metadata.version("ledeline")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the package is not installed")
     if not (shutil.which("cc") or shutil.which("gcc")):
         pytest.skip("there is no C compiler")
     assert kernels.library is not None, "run pip install -e . again"

@@ -7,6 +7,7 @@ of any size.
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,13 +31,17 @@ def _load() -> ctypes.CDLL | None:
     for suffix in EXTENSION_SUFFIXES:
         path = Path(__file__).with_name(f"_kernels{suffix}")
         if path.exists() and ctypes.sizeof(ctypes.c_long) == 8:
-            library = ctypes.CDLL(str(path))
-            for name, signature in _SIGNATURES.items():
-                function = getattr(library, f"ledeline_{name}")
-                function.argtypes, function.restype = [_TYPES[one] for one in signature], None
-            library.ledeline_lstm.restype = ctypes.c_int
-            return library
+            with suppress(OSError, AttributeError):  # of another machine, or another version
+                return _declared(ctypes.CDLL(str(path)))
     return None
+
+
+def _declared(built: ctypes.CDLL) -> ctypes.CDLL:
+    for name, signature in _SIGNATURES.items():
+        function = getattr(built, f"ledeline_{name}")
+        function.argtypes, function.restype = [_TYPES[one] for one in signature], None
+    built.ledeline_lstm.restype = built.ledeline_has_lstm.restype = ctypes.c_int
+    return built
 
 
 library = _load()  # None: torch does everything

@@ -1,7 +1,8 @@
 """Products with fixed weights, arranged once so that each is fast on a CPU: float32 or int8.
 
 Both give each row the same bits whatever rows stand beside it: oneDNN adds up a row in the same
-order in a batch of any size, and integers add up alike in every order.
+order in a batch of any size but one, which is therefore never asked of it, and integers add up
+alike in every order.
 """
 
 from typing import Final, Protocol
@@ -36,6 +37,15 @@ class Product(Protocol):
         """Prepared values (..., K), of the bound they were prepared for -> (..., M) in float32."""
 
 
+def _is_row(values: Tensor) -> bool:
+    """Whether there is one row alone, which oneDNN has another way for on some processors."""
+    return values.numel() == values.shape[-1]
+
+
+def _twice(row: Tensor) -> Tensor:
+    return row.reshape(1, -1).expand(2, -1).contiguous()
+
+
 class Maker(Protocol):
     """Makes a product of one kind."""
 
@@ -65,6 +75,8 @@ class Float32Product:
         """(..., K) -> (..., M)."""
         if self._packed is None:
             return functional.linear(values, self._weight, self._bias)
+        if _is_row(values):
+            return self(_twice(values))[:1].view(*values.shape[:-1], -1)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             values, self._packed, self._bias, "none", [], ""
         )
@@ -103,6 +115,8 @@ class Int8Product:
 
     def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:
         """(..., K) in levels -> (..., M)."""
+        if _is_row(values):
+            return self(_twice(values), bound)[:1].view(*values.shape[:-1], -1)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
             values,
             bound / LEVELS,
