@@ -117,6 +117,28 @@ def test_levels(dice, without, size, built):
     assert not uneven[:, [0, 4]].any()
 
 
+@pytest.mark.parametrize("built", [True, False])
+def test_a_value_between_two_levels_has_one_of_them_wherever_it_lies(without, built):
+    if built and kernels.library is None:
+        pytest.skip("pip found no C compiler")
+    put = kernels.put_levels if built else lambda *given: without(kernels.put_levels, *given)
+    halves = (torch.arange(-126, 127) - 0.5) / 127
+    values = torch.stack([halves, halves.nextafter(torch.tensor(2.0)), halves * 0.9, halves * 0.7])
+    expected, found = (torch.empty(values.shape, dtype=torch.uint8) for _ in range(2))
+    put(values, expected, 127.0)
+    put(values.t().contiguous().t(), found, 127.0)
+    assert torch.equal(found, expected)
+    apart = torch.zeros(4, 2, values.shape[1], dtype=torch.uint8)
+    put(values, apart[:, 1], 127.0)
+    uneven = torch.zeros(values.shape[1], 4, dtype=torch.uint8).t()
+    put(values, uneven, 127.0)
+    alone = torch.empty(values.shape[1], dtype=torch.uint8)
+    put(values[2], alone, 127.0)
+    assert torch.equal(apart[:, 1], expected)
+    assert torch.equal(uneven, expected)
+    assert torch.equal(alone, expected[2])
+
+
 @needs_library
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_are_those_of_a_stable_sort(seed):

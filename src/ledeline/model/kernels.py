@@ -140,14 +140,15 @@ def tanh_(values: Tensor) -> Tensor:
 
 def put_levels(values: Tensor, places: Tensor, per_unit: float) -> None:
     """Write values (..., H) as levels, zero at 128, to places whose rows may lie apart."""
-    size = values.shape[-1]
-    if library is None or not values.is_contiguous() or not _is_even(places):
+    if library is None:
         places.copy_(values.mul(per_unit).add_(128.5))
         return
-    rows = values.numel() // size
-    library.ledeline_levels(
-        values.data_ptr(), places.data_ptr(), places.stride(-2), rows, size, per_unit
-    )
+    values, size = values.contiguous(), values.shape[-1]
+    even = places if _is_even(places) else torch.empty_like(values, dtype=torch.uint8)
+    stride, rows = even.stride(-2) if even.dim() > 1 else size, values.numel() // size
+    library.ledeline_levels(values.data_ptr(), even.data_ptr(), stride, rows, size, per_unit)
+    if even is not places:
+        places.copy_(even)
 
 
 def _is_even(places: Tensor) -> bool:
