@@ -233,7 +233,8 @@ def run_apart(command: list[str]) -> tuple[float, int]:
     """Time and the most memory of a command, of which a small process tells."""
     code = (
         "import json, resource, subprocess, sys, time; start = time.perf_counter();"
-        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+        "quiet = subprocess.DEVNULL;"
+        "subprocess.run(sys.argv[1:], check=True, stdout=quiet, stderr=quiet);"
         "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
         "print(json.dumps([time.perf_counter() - start, peak]))"
     )

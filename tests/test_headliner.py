@@ -50,7 +50,20 @@ def test_a_text_gives_a_headline(headliner: Headliner) -> None:
     assert headline.score is not None
     assert headline.score < 0
     assert headline.alignment is None
-    assert [one.text for one in headline.alternatives] == [headline.text]
+    assert headline.alternatives == ()
+
+
+def test_alternatives_are_there_where_asked_for(headliner: Headliner) -> None:
+    headline = headliner(LEDES[0], beam=4, n_best=3)
+    best, *others = headline.alternatives
+    assert (best.text, best.score) == (headline.text, headline.score)
+    assert len(others) == 2
+    assert headline.as_dict()["alternatives"][0]["headline"] == headline.text
+    scores = [one.score for one in headline.alternatives]
+    assert scores == sorted(scores, reverse=True)
+    # Only one comes to an end: the list is there all the same.
+    one_step = Options(search=SearchConfig(beam=2, n_best=2, max_length=1, min_length=1))
+    assert "alternatives" in headliner(LEDES[0], options=one_step).as_dict()
 
 
 def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:

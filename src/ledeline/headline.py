@@ -110,7 +110,7 @@ class Headline:
     text: str
     tokens: tuple[str, ...] = ()
     score: float | None = None
-    alternatives: tuple[Candidate, ...] = ()  # the n-best list, this headline first
+    alternatives: tuple[Candidate, ...] = ()  # the n-best list if asked for, this headline first
     truncated: bool = False
     warnings: tuple[Caution, ...] = ()
     alignment: Alignment | None = None
@@ -133,7 +133,7 @@ class Headline:
             "truncated": self.truncated,
             "warnings": [caution._asdict() for caution in self.warnings],
         }
-        if len(self.alternatives) > 1:
+        if self.alternatives:
             fields["alternatives"] = [
                 {"headline": one.text, "score": one.score, "truncated": one.truncated}
                 for one in self.alternatives

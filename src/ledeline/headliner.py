@@ -210,7 +210,7 @@ class Headliner:
             text=best.text,
             tokens=best.tokens,
             score=best.score,
-            alternatives=ranked,
+            alternatives=ranked if options.search.n_best > 1 else (),
             truncated=best.truncated,
             warnings=(*lede.cautions, *self._cautions(lede, best, wordings[0])),
             alignment=self._alignment(lede, wordings[0], weights[0]) if options.explain else None,
