@@ -147,6 +147,12 @@ class TestStream:
         assert len(list(islice(headliner.stream(endless(), options=options), 65))) == 65
         assert len(read) == 64 + 128
 
+    def test_texts_are_counted_over_all_windows(self, headliner: Headliner) -> None:
+        options = Options(search=SearchConfig(beam=1, max_length=1))
+        texts = ["Rain fell."] * 66 + [""]
+        *_, last = headliner.stream(texts, options=options)
+        assert "text 67" in last.warnings[0].message
+
     def test_a_file_goes_on_past_a_line_that_is_not_utf_8(
         self, headliner: Headliner, tmp_path: Path
     ) -> None:
@@ -190,6 +196,16 @@ class TestOddTexts:
         assert headline == headliner.answers([given], SHORT, first=11)[0]
         assert answers[0] == headliner("Rain fell.", options=SHORT)
         assert answers[2] == headliner("Snow fell.", options=SHORT)
+
+    def test_the_source_is_given_back_as_it_came(self, headliner: Headliner) -> None:
+        assert headliner("  Rain  fell. \r\n", beam=2).source == "  Rain  fell. "
+
+    def test_a_text_that_just_fits_is_not_cut(self, headliner: Headliner) -> None:
+        number = len(headliner_lede(headliner, LEDES[0]).ids)
+        for most, kinds in ((number, set()), (number - 1, {"cut"})):
+            options = Options(search=SearchConfig(beam=1, max_length=3), max_source=most)
+            found = headliner(LEDES[0], options=options).warnings
+            assert {one.kind for one in found} & {"cut"} == kinds
 
     def test_bytes_are_text(self, headliner: Headliner) -> None:
         assert headliner(b"Rain fell.\r\n", beam=2) == headliner("Rain fell.", beam=2)

@@ -214,6 +214,14 @@ def test_stopping_early_changes_nothing(seed, n_best, most):
         assert_alike(one, other)
 
 
+def test_stopping_early_waits_for_a_headline_of_the_most_words():
+    # [5] scores -0.8; [5 6], of cost 2 before its end, may still come to nearly -2 / 3.
+    scores = [[{5: -1.0}, {EOS: -0.6, 6: -1.0}, {EOS: -0.1}]]
+    for early in (False, True):
+        found = written(scores, [9], beam=2, max_length=2, stop_early=early)
+        assert ids_of(found) == [[[5, 6]]]
+
+
 def test_stopping_early_saves_steps():
     steps = []
 
@@ -294,6 +302,14 @@ def test_each_headline_that_ends_takes_its_place_in_the_beam_with_it():
     first, second = {5: -1.0, 6: -1.1}, {EOS: -0.1, 7: -0.2, 8: -0.3}
     found = written([[first, second, {EOS: -0.1}]], [9], beam=2, n_best=2)
     assert ids_of(found) == [[[5, 7], [5]]]
+
+
+def test_a_place_that_is_gone_is_gone_beside_a_source_that_has_it():
+    shrunk = [{5: -1.0, 6: -1.1}, {EOS: -0.1, 7: -0.2}, {EOS: -0.5, 8: -0.6}, {EOS: -0.01}]
+    full = [{5: -1.0, 6: -1.1}, {5: -1.0, 6: -1.1}, {5: -1.0, 6: -1.1}, {EOS: -0.1}]
+    found = written([shrunk, full], [9, 9], beam=2, n_best=2)
+    assert ids_of(found)[0] == [[5], [5, 7]]
+    assert ids_of(found)[0] == ids_of(written([shrunk], [9], beam=2, n_best=2))[0]
 
 
 def test_lengths_count_only_after_the_search():
@@ -403,6 +419,14 @@ def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossi
         possible = [place for place in ranked if every[place] > -math.inf]
         assert values[row].tolist() == [every[place] for place in ranked]
         assert places[row, : len(possible)].tolist() == possible
+
+
+def test_of_equal_values_in_different_blocks_the_first_is_among_the_best():
+    # Two blocks are looked into: the one of the highest value, whose second is at column 300 and no
+    # higher than the one at column 1, and that of column 1.
+    logs = torch.full((1, 1, 320), -9.0, dtype=torch.float64)
+    logs[0, 0, 0], logs[0, 0, 300], logs[0, 0, 1] = -1.0, -3.0, -3.0
+    assert best(logs, torch.zeros(1, 1, dtype=torch.float64), 2)[1].tolist() == [[0, 1]]
 
 
 def test_the_quick_way_is_taken_where_all_values_differ():

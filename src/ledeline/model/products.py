@@ -16,6 +16,7 @@ from ledeline.model import kernels
 LEVELS: Final = 127  # a value at its bound is so many levels from zero
 _ZERO: Final = 128  # where zero lies among the unsigned levels
 _ROWS: Final = 640  # the batch the weights are laid out for; any other works, too
+_ROUND: Final = 32  # rows
 
 
 def has_int8() -> bool:
@@ -37,13 +38,16 @@ class Product(Protocol):
         """Prepared values (..., K), of the bound they were prepared for -> (..., M) in float32."""
 
 
-def _is_row(values: Tensor) -> bool:
-    """Whether there is one row alone, which oneDNN has another way for on some processors."""
-    return values.numel() == values.shape[-1]
+def _rows(values: Tensor) -> tuple[Tensor, int]:
+    """Values (..., K) as rows, with some more behind them, and how many there were.
 
-
-def _twice(row: Tensor) -> Tensor:
-    return row.reshape(1, -1).expand(2, -1).contiguous()
+    oneDNN keeps a program for every number of rows, so beyond some there are only round numbers;
+    and for one row alone it has another way on some processors.
+    """
+    rows = values.reshape(-1, values.shape[-1])
+    number = len(rows)
+    more = -number % _ROUND if number > 2 * _ROUND else number == 1
+    return functional.pad(rows, (0, 0, 0, more)) if more else rows, number
 
 
 class Maker(Protocol):
@@ -75,12 +79,11 @@ class Float32Product:
         """(..., K) -> (..., M)."""
         if self._packed is None:
             return functional.linear(values, self._weight, self._bias)
-        if _is_row(values):
-            return self(_twice(values))[:1].view(*values.shape[:-1], -1)
+        rows, number = _rows(values)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
-            values, self._packed, self._bias, "none", [], ""
+            rows, self._packed, self._bias, "none", [], ""
         )
-        return product
+        return product[:number].view(*values.shape[:-1], -1)
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,10 +118,9 @@ class Int8Product:
 
     def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:
         """(..., K) in levels -> (..., M)."""
-        if _is_row(values):
-            return self(_twice(values), bound)[:1].view(*values.shape[:-1], -1)
+        rows, number = _rows(values)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            values,
+            rows,
             bound / LEVELS,
             _ZERO,
             self._packed,
@@ -132,4 +134,4 @@ class Int8Product:
             [],
             "",
         )
-        return product
+        return product[:number].view(*values.shape[:-1], -1)
