@@ -39,15 +39,22 @@ class Product(Protocol):
 
 
 def _rows(values: Tensor) -> tuple[Tensor, int]:
-    """Values (..., K) as rows, with some more behind them, and how many there were.
+    """Values (..., K) as rows, with some more behind them, and how many those are.
 
     oneDNN keeps a program for every number of rows, so beyond some there are only round numbers;
     and for one row alone it has another way on some processors.
     """
-    rows = values.reshape(-1, values.shape[-1])
-    number = len(rows)
-    more = -number % _ROUND if number > 2 * _ROUND else number == 1
-    return functional.pad(rows, (0, 0, 0, more)) if more else rows, number
+    rows = values.flatten(0, -2)
+    number = rows.shape[0]
+    more = -number % _ROUND if number > 2 * _ROUND else int(number == 1)
+    return functional.pad(rows, (0, 0, 0, more)) if more else rows, more
+
+
+def _shaped(product: Tensor, num_more: int, values: Tensor) -> Tensor:
+    """The rows of a product that belong to the values, in their shape. (N, M) -> (..., M)."""
+    if num_more:
+        product = product[:-num_more]
+    return product.view(*values.shape[:-1], -1) if values.dim() > 2 else product
 
 
 class Maker(Protocol):
@@ -79,11 +86,11 @@ class Float32Product:
         """(..., K) -> (..., M)."""
         if self._packed is None:
             return functional.linear(values, self._weight, self._bias)
-        rows, number = _rows(values)
+        rows, num_more = _rows(values)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             rows, self._packed, self._bias, "none", [], ""
         )
-        return product[:number].view(*values.shape[:-1], -1)
+        return _shaped(product, num_more, values)
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,7 +125,7 @@ class Int8Product:
 
     def __call__(self, values: Tensor, bound: float = 1.0) -> Tensor:
         """(..., K) in levels -> (..., M)."""
-        rows, number = _rows(values)
+        rows, num_more = _rows(values)
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
             rows,
             bound / LEVELS,
@@ -134,4 +141,4 @@ class Int8Product:
             [],
             "",
         )
-        return product[:number].view(*values.shape[:-1], -1)
+        return _shaped(product, num_more, values)
