@@ -650,6 +650,15 @@ class Signalling(Fake):
         return super().answers(texts, options, first=first)
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C is heard also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_answering_stops_with_what_is_written(tmp_path, small_windows, number):
     given, headliner = Texts(["a", "b", "c", "d"]), Signalling()
@@ -684,6 +693,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path, small_windows):
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_signal_ends_the_waiting_for_input(tmp_path):
     reading, writing = os.pipe()
     os.write(writing, b"a\nb\n")

@@ -28,6 +28,7 @@ from ledeline.config import (
 from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Batch
 from ledeline.model.files import Loaded, load_model
+from ledeline.model.pairs import Sources
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.search import greedy
 from ledeline.train.loop import train
@@ -107,10 +108,10 @@ def gate_spread(loaded: Loaded) -> float:
     if model.gate is None:
         return 0.0
     batch = Batch.of([(subwords.encode(profile.words(story.lede)), []) for story in STORIES])
-    lengths = torch.from_numpy(batch.source_lengths)
+    sources = Sources.of(batch.sources, batch.source_lengths)
     with torch.no_grad():
-        encoded = model.encoder(torch.from_numpy(batch.sources), lengths)
-        return model.gate.openness(encoded)[torch.from_numpy(batch.source_mask)].std().item()
+        encoded = model.encoder(sources.ids, sources.lengths)
+        return model.gate.openness(encoded)[sources.mask].std().item()
 
 
 def untrained(loaded: Loaded) -> Loaded:
