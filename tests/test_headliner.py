@@ -332,6 +332,12 @@ class TestModels:
         with pytest.raises(ModelError, match="no model comes with"):
             Headliner.load()
 
+    def test_a_gpu_where_there_is_none(self, monkeypatch, model_folder: Path) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        assert Headliner.load(model_folder).answers([]) == []
+        with pytest.raises(ModelError, match="device cuda needs a GPU"):
+            Headliner.load(model_folder, device="cuda")
+
     def test_int8_where_the_processor_has_none(self, monkeypatch, model_folder: Path) -> None:
         monkeypatch.setattr("ledeline.headliner.has_int8", lambda: False)
         assert Headliner.load(model_folder).precision == "float32"

@@ -32,6 +32,7 @@ from ledeline.wording import Wording, with_source_words, wording
 from ledeline.words import is_content
 
 Precision: TypeAlias = Literal["auto", "float32", "int8"]
+Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 SHIPPED: Final = Path(__file__).parent / "models" / "default"
 # Texts of a stream that are worked on together: few first, so that the first headlines come soon.
@@ -73,7 +74,7 @@ class Headliner:
 
     @classmethod
     def load(
-        cls, *folders: Path | str, precision: Precision = "auto", device: str = "auto"
+        cls, *folders: Path | str, precision: Precision = "auto", device: Device = "auto"
     ) -> Self:
         """Open a model folder, or several as an ensemble; none stands for the shipped model.
 
@@ -86,8 +87,7 @@ class Headliner:
                 "no model comes with this version of ledeline; name a model folder, such as "
                 "runs/NAME/best that ledeline train writes"
             )
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = _chosen_device(device)
         loaded = [load_model(folder) for folder in folders or (SHIPPED,)]
         return cls([one._replace(model=one.model.to(device)) for one in loaded], precision)
 
@@ -286,6 +286,13 @@ def _refuse_strangers(models: Sequence[Loaded]) -> None:
                 "the models of an ensemble must share one vocabulary and one text profile; these "
                 "were trained on different datasets"
             )
+
+
+def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
+    there = torch.cuda.is_available()
+    if wanted == "cuda" and not there:
+        raise ModelError("device cuda needs a GPU, and torch finds none; use cpu")
+    return "cuda" if there and wanted != "cpu" else "cpu"
 
 
 def _chosen_precision(wanted: Precision, device: torch.device) -> Literal["float32", "int8"]:
