@@ -4,7 +4,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -70,7 +70,6 @@ class Headliner:
         self.precision = _chosen_precision(precision, self._models[0].device)
         writers = [_writer(model, self.precision) for model in self._models]
         self._writer = writers[0] if len(writers) == 1 else Ensemble(writers)
-        self._workers: tuple[int, ThreadPoolExecutor] | None = None
 
     @classmethod
     def load(
@@ -156,18 +155,13 @@ class Headliner:
                 self._writer, *padded([ledes[row].ids for row in batch]), config=options.search
             )
 
-        results = self._pool(threads).map(run, batches) if parallel else map(run, batches)
+        with _single_threaded(threads) if parallel else nullcontext() as pool:
+            results = list(pool.map(run, batches) if pool else map(run, batches))
         found: list[list[Found]] = [[] for _ in ledes]
         for batch, lists in zip(batches, results, strict=True):
             for row, headlines in zip(batch, lists, strict=True):
                 found[row] = headlines
         return found
-
-    def _pool(self, threads: int) -> ThreadPoolExecutor:
-        """Threads that search a batch each; a product is then of one thread alone."""
-        if self._workers is None or self._workers[0] != threads:
-            self._workers = threads, _single_threaded(threads)
-        return self._workers[1]
 
     # --- words and reasons --------------------------------------------------------------------
 
@@ -248,7 +242,10 @@ class Headliner:
 
 
 def _single_threaded(threads: int) -> ThreadPoolExecutor:
-    """A pool whose threads compute alone, while all others compute as before."""
+    """A pool whose threads compute alone, while all others compute as before.
+
+    It must not stay: OpenMP's threads share the processor badly with any that once computed.
+    """
     before, all_there = torch.get_num_threads(), Barrier(threads + 1)
 
     def begin() -> None:

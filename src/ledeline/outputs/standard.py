@@ -43,7 +43,8 @@ class Shown:
         """Return what to write; rich does not write, for it would take a closed pipe as a fault."""
         with self._console.capture() as shown:
             if self._explain:
-                self._console.print(answer.headline, end="\n\n")
+                self._console.print(answer.headline)
+                self._console.print()
             else:
                 self._print(answer)
         return shown.get().encode(self._console.encoding, errors="replace")
