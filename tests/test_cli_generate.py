@@ -14,6 +14,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -226,7 +228,9 @@ def test_each_line_of_a_pipe_is_answered_when_it_comes() -> None:
     assert process.returncode == 0
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+@contextmanager
+def answered_once() -> Iterator[subprocess.Popen[bytes]]:
+    """A command that has read a line of a pipe, has answered it, and waits for the next."""
     with started(stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -234,6 +238,11 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdin.write(b"one\n")
         process.stdin.flush()
         assert process.stdout.readline() == b"ONE\n"
+        yield process
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    with answered_once() as process:
         process.stdout.close()
         process.stdin.write(b"two\n")
         process.stdin.close()
@@ -363,13 +372,7 @@ def test_signals_name_the_way_on(tmp_path: Path, number: int, status: int) -> No
 
 
 def test_ctrl_c_without_an_output() -> None:
-    with started(stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdin.write(b"one\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == b"ONE\n"
+    with answered_once() as process:
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == b"ledeline: stopped after lede 1\n"
         process.stdin.close()

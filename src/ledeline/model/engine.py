@@ -53,7 +53,6 @@ class Engine:
     device = torch.device("cpu")
 
     def __init__(self, model: Seq2Seq, precision: Precision = "float32") -> None:
-        self.precision, self.vocabulary = precision, model.vocabulary
         make: Maker = Int8Product if precision == "int8" else Float32Product
         with torch.inference_mode():
             self._encoder = _Encoder(model, make)
@@ -67,7 +66,10 @@ class Engine:
             self._output, self._num_types = make(weight, bias), len(weight)
 
     def encode(
-        self, sources: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None
+        self,
+        sources: Tensor,
+        lengths: Tensor | None = None,
+        mask: Tensor | None = None,  # noqa: ARG002 - the lengths say it
     ) -> tuple[State, Memory]:
         """Sources (B, I) -> the state before the first step and what attention looks at."""
         width = sources.shape[1]
@@ -80,8 +82,7 @@ class Engine:
         states = functional.pad(states, (0, 0, 0, 0, 0, padding)).transpose(0, 1)  # (B, I, H)
         given = self._keys.prepared(states, _OF_STATES)
         keys, values = (product(given, _OF_STATES) for product in (self._keys, self._values))
-        valid = torch.arange(width + padding) < lengths[:, None] if mask is None else mask
-        valid = functional.pad(valid, (0, width + padding - valid.shape[1]))
+        valid = torch.arange(width + padding) < lengths[:, None]
         bias = torch.zeros(valid.shape).masked_fill_(~valid, float("-inf"))
         return self._start(ends), Memory(
             keys.transpose(1, 2).contiguous(), values.contiguous(), bias.unsqueeze(1)
@@ -163,18 +164,19 @@ class _Layer:
     """A bidirectional LSTM whose directions are summed; the backward one reads mirrored sources."""
 
     def __init__(self, lstm: nn.LSTM, make: Maker, bound: float) -> None:
-        self._bound, self._inputs, self._owns = max(bound, 1e-9), [], []
+        self._bound, self._inputs, owns = max(bound, 1e-9), [], []
         for end in _DIRECTIONS:
             of_input, of_own, *biases = (
                 getattr(lstm, f"{name}_{end}").detach()
                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
             )
             self._inputs.append(make(of_input, biases[0] + biases[1]))
-            self._owns.append(make(of_own))
-        self._packed = None
+            owns.append(of_own)
+        self._packed, self._owns = None, []
         if make is Int8Product and kernels.has_lstm(lstm.hidden_size):
-            own = [getattr(lstm, f"weight_hh_{end}") for end in _DIRECTIONS]
-            self._packed = kernels.packed_lstm([quantised(weight) for weight in own])
+            self._packed = kernels.packed_lstm([quantised(own) for own in owns])
+        else:
+            self._owns = [make(own) for own in owns]
 
     def __call__(
         self, inputs: Tensor, mirrored: Tensor, lengths: Tensor

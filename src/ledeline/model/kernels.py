@@ -113,9 +113,10 @@ def lstm(inputs: Tensor, packed: PackedLstm) -> tuple[Tensor, Tensor]:
     Inputs (I, 2, B, 4H) -> hidden states and cells, (I, 2, B, H) each.
     """
     steps, _, batch, width = inputs.shape
+    inputs = inputs.contiguous()
     hidden = torch.empty(steps, 2, batch, width // 4)
     cells = torch.empty_like(hidden)
-    pointers = (one.data_ptr() for one in (inputs.contiguous(), *packed, hidden, cells))
+    pointers = (one.data_ptr() for one in (inputs, *packed, hidden, cells))
     if library is None or not library.ledeline_lstm(*pointers, steps, batch, width // 4):
         raise MemoryError(f"an LSTM of {batch} sources")
     return hidden, cells
