@@ -238,6 +238,20 @@ def write_vocabulary(folder: Path) -> Path:
     return file
 
 
+def search_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What both toolkits call alike."""
+    return {
+        "beam_size": options.beam,
+        "n_best": 1,
+        "length_penalty": "none",
+        "min_length": options.length,
+        "max_length": options.length,
+        "max_length_ratio": 0,
+        "batch_size": options.batch,
+        "batch_type": "sents",
+    }
+
+
 def load_opennmt(folder: Path, options: argparse.Namespace) -> Generate:
     os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints hold its options
     for name in ("ahocorasick", "fasttext", "spacy"):  # of transforms that nobody uses here
@@ -285,14 +299,7 @@ def load_opennmt(folder: Path, options: argparse.Namespace) -> Generate:
         src="unused",
         output=folder / "unused.txt",
         gpu=-1,
-        beam_size=options.beam,
-        n_best=1,
-        length_penalty="none",
-        min_length=options.length,
-        max_length=options.length,
-        max_length_ratio=0,
-        batch_size=options.batch,
-        batch_type="sents",
+        **search_options(options),
     )
     ArgumentParser.validate_translate_opts(search)
     ArgumentParser._get_all_transform_translate(search)
@@ -344,14 +351,7 @@ def load_eole(folder: Path, options: argparse.Namespace) -> Generate:
         src="unused",
         gpu_ranks=[],
         world_size=0,
-        beam_size=options.beam,
-        n_best=1,
-        length_penalty="none",
-        min_length=options.length,
-        max_length=options.length,
-        max_length_ratio=0,
-        batch_size=options.batch,
-        batch_type="sents",
+        **search_options(options),
     )
     engine = InferenceEnginePY(search)
     return lambda sources: [best for (best,) in engine.infer_list(sources)[2]]
