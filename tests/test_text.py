@@ -195,6 +195,15 @@ class TestNatural:
         assert NATURAL.plain(["$￭", "5", "￭-￭", "￭."]) == ["$", "5", "-", "."]
         assert PAPER.plain(["$", "#"]) == ["$", "#"]
 
+    def test_what_counts_when_headlines_are_compared(self):
+        raw = "Rain, wind and 'snow' hit Oslo's port: $25 million"
+        natural = "Rain wind and snow hit Oslo 's port 25 million".split()
+        assert NATURAL.counted(NATURAL.words(raw)) == natural
+        assert NATURAL.counted(natural) == natural
+        tokens = "rain wind and snow hit oslo 's port : $ ## million".split()
+        assert PAPER.counted(PAPER.words(raw)) == tokens
+        assert PAPER.counted(tokens) == tokens
+
     @pytest.mark.parametrize(
         ("words", "spaced"),
         [

@@ -32,3 +32,7 @@ class CheckpointError(LedelineError):
 
 class ModelError(LedelineError):
     """A model folder is missing, damaged or of another version."""
+
+
+class ScoreError(LedelineError):
+    """Headlines cannot be scored, audited or drawn as asked."""

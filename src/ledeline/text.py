@@ -75,6 +75,9 @@ class Profile(Protocol):
     def plain(self, words: Sequence[str]) -> Sequence[str]:
         """Words -> the same without marks of the profile, as people would write them."""
 
+    def counted(self, words: Sequence[str]) -> list[str]:
+        """Words, with or without marks -> those that count when headlines are compared, plain."""
+
     def spaced(self, words: Iterable[str]) -> list[str]:
         """Words -> the same without marks, each with the space before it that belongs there."""
 
@@ -107,6 +110,10 @@ class _Paper:
         """Tokens carry no marks."""
         return words
 
+    def counted(self, words: Sequence[str]) -> list[str]:
+        """The tokens of a headline."""
+        return self.headline(words)
+
     def spaced(self, words: Iterable[str]) -> list[str]:
         """Tokens with a space before each but the first."""
         return [f" {word}" if number else word for number, word in enumerate(words)]
@@ -132,6 +139,10 @@ class _Natural:
     def plain(self, words: Sequence[str]) -> Sequence[str]:
         """Words without joiners."""
         return [word.strip(JOINER) for word in words]
+
+    def counted(self, words: Sequence[str]) -> list[str]:
+        """Words with a letter or a digit."""
+        return [word for word in self.plain(words) if any(map(str.isalnum, word))]
 
     def spaced(self, words: Iterable[str]) -> list[str]:
         """A space between two words unless one of them carries the joiner there."""
