@@ -29,7 +29,8 @@ FLOORS = [
     {"lede", "wording", "headliner"},
     {"analysis"},
     {"train", "prepare", "generate", "outputs"},
-    {"terminal", "screen"},
+    {"evaluate", "judge", "align"},
+    {"terminal", "screen", "judgement", "scoreboard", "alignment_view"},
     {"cli"},
     {"__main__"},
 ]
@@ -72,7 +73,7 @@ def test_only_the_command_prints() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         ]
         printing = [call for call in calls if call.func.id == "print"]  # type: ignore[attr-defined]
-        assert not printing or path.name == "cli.py", path
+        assert not printing or path.parent.name == "cli", path
 
 
 def test_all_names_the_exports() -> None:

@@ -65,10 +65,10 @@ class Headliner:
 
     def __init__(self, models: Sequence[Loaded], precision: Precision = "auto") -> None:
         _refuse_strangers(models)
-        self._models = [one.model for one in models]
+        self.models = tuple(models)
         self._subwords, self._profile = models[0].subwords, models[0].profile
-        self.precision = _chosen_precision(precision, self._models[0].device)
-        writers = [_writer(model, self.precision) for model in self._models]
+        self.precision = _chosen_precision(precision, models[0].model.device)
+        writers = [_writer(one.model, self.precision) for one in models]
         self._writer = writers[0] if len(writers) == 1 else Ensemble(writers)
 
     @classmethod
@@ -177,7 +177,7 @@ class Headliner:
         ]
         pairs = [(ledes[row].ids, found[row][rank].ids) for row, rank in wanted]
         weights: list[dict[int, Weights]] = [{} for _ in ledes]
-        for (row, rank), one in zip(wanted, weigh(self._models[0], pairs), strict=True):
+        for (row, rank), one in zip(wanted, weigh(self.models[0].model, pairs), strict=True):
             weights[row][rank] = one
         return weights
 

@@ -140,7 +140,9 @@ def _chosen(path: Path, there: Sequence[str], field: str | None) -> str:
             )
     fault = column_fault(there, [name])
     if fault:
-        raise CorpusError(f"{path}: {fault}; name the one with the texts with --field")
+        raise CorpusError(
+            f"{path}: {fault}; name the one with the texts with --field or FILE:COLUMN"
+        )
     return name
 
 

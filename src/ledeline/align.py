@@ -1,0 +1,96 @@
+"""Pairs aligned by a model: what `ledeline align` writes, draws and shows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ledeline.analysis.aligner import METHODS
+from ledeline.analysis.alignment import pharaoh
+from ledeline.analysis.alignment_summary import Alignments, align_set, word_tables
+from ledeline.analysis.drawing import picture_format, save
+from ledeline.analysis.heatmap import heat_map
+from ledeline.analysis.wordpairs import WordPairs
+from ledeline.corpus.testsets import HeldOut, read_test_set
+from ledeline.errors import ConfigError
+from ledeline.headliner import Device, Headliner
+from ledeline.model.files import Loaded
+from ledeline.progress import Progress, silent
+
+_ONE_PAIR: Final = "command line"
+
+
+@dataclass(frozen=True)
+class AlignedSet:
+    """A model's alignment of some pairs."""
+
+    loaded: Loaded
+    held_out: HeldOut
+    alignments: Alignments
+    words: dict[str, WordPairs]  # by method
+
+    def lines(self, method: str | None) -> Iterator[str]:
+        """The links of each pair in the Pharaoh form; None is the first method the model has."""
+        chosen = method or next(iter(self.alignments.links))
+        if chosen not in self.alignments.links:
+            raise ConfigError(
+                f"--method {chosen}: {METHODS[chosen]} needs a system with SPM; this one is "
+                f"{self.loaded.model.config.name}"
+            )
+        return map(pharaoh, self.alignments.links[chosen])
+
+    def draw(self, row: int, path: Path) -> None:
+        """Draw what attention and SPM saw of a pair, counted from 1."""
+        if row > len(self.held_out.ledes):
+            raise ConfigError(f"--row {row}: there are {len(self.held_out.ledes):,} pairs")
+        picture_format(path)  # before the work
+        from ledeline.analysis.heatmap_figure import heat_map_figure
+
+        lede, headline = self.held_out.ledes[row - 1], self.held_out.headlines[row - 1]
+        save(heat_map_figure(heat_map(self.loaded, lede, headline)), path)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: figures, words, and the links where there is one pair."""
+        scores = self.alignments.quality
+        fields: dict[str, Any] = {
+            "pairs": len(self.held_out.ledes),
+            "quality": scores and {method: score.as_dict() for method, score in scores.items()},
+            "words": {method: table.as_dict() for method, table in self.words.items()},
+        }
+        if self.held_out.name == _ONE_PAIR:
+            links = self.alignments.links.items()
+            fields["links"] = {method: pharaoh(of_pairs[0]) for method, of_pairs in links}
+        return fields
+
+
+def find_pairs(
+    pair: Sequence[str], given: str | None, gold: str | None, *, lede: str, headline: str
+) -> HeldOut:
+    """The pair of the command line, or those of files."""
+    if bool(pair) == (given is not None):
+        raise ConfigError("give a lede and its headline, or many pairs with --input")
+    if given is not None:
+        return read_test_set(given, lede=lede, headline=headline, gold=gold)
+    if len(pair) != 2:
+        raise ConfigError("one pair is two texts, a lede and its headline, each in quotes")
+    if gold is not None:
+        raise ConfigError("--gold has links of many pairs; name these with --input")
+    return HeldOut(_ONE_PAIR, (), [pair[0]], [pair[1]])
+
+
+def align_pairs(
+    model: Path,
+    held_out: HeldOut,
+    num_word_pairs: int,
+    seed: int,
+    device: Device = "auto",
+    progress: Progress = silent,
+) -> AlignedSet:
+    """Align pairs with a model."""
+    (loaded,) = Headliner.load(model, device=device).models
+    return AlignedSet(
+        loaded,
+        held_out,
+        align_set(loaded, held_out, progress),
+        word_tables(loaded, held_out, num_word_pairs, seed, progress),
+    )

@@ -1,0 +1,95 @@
+"""How a system aligns a set of pairs: quality against gold, words it takes for each other, maps."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from ledeline.analysis.aligner import STAGE, alignments, methods
+from ledeline.analysis.alignment import AlignmentScore, Links, num_words, quality, read_gold
+from ledeline.analysis.heatmap import heat_map
+from ledeline.analysis.wordpairs import Rule, WordPairs, sample, word_pairs
+from ledeline.corpus.testsets import HeldOut
+from ledeline.model.files import Loaded
+from ledeline.progress import Progress, counted, silent
+
+_RULES: Final[dict[str, Rule]] = {
+    "spm-vocabulary": "vocabulary",
+    "spm-sentence": "sentence",
+    "attention": "attention",
+}  # of the methods, as the table of words calls them
+_NUM_EXAMPLES: Final = 30  # words of each group that are kept
+_EASY_WORDS: Final = 40  # a heat map of a longer lede is hard to read
+
+
+class Alignments(NamedTuple):
+    """Pairs aligned by each method of a model."""
+
+    links: dict[str, list[Links]]
+    quality: dict[str, AlignmentScore] | None  # None without gold
+
+
+def align_set(loaded: Loaded, test_set: HeldOut, progress: Progress = silent) -> Alignments:
+    """Align all pairs, and score the links where there is gold."""
+    pairs = list(zip(test_set.ledes, test_set.headlines, strict=True))
+    gold = None
+    if test_set.alignments is not None:
+        gold = read_gold(test_set.alignments, test_set.gold_file, pairs)
+    links: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
+    left_to_pad: list[frozenset[int]] = []
+    for aligned in counted(alignments(loaded, pairs), STAGE, len(pairs), progress):
+        for method, those in aligned.links.items():
+            links[method].append(those)
+        if aligned.left_to_pad is not None:
+            left_to_pad.append(aligned.left_to_pad)
+    if gold is None:
+        return Alignments(links, None)
+    sizes = [num_words(lede) for lede, _ in pairs]
+    return Alignments(links, quality(links, gold, sizes, left_to_pad or None))
+
+
+def word_tables(
+    loaded: Loaded, test_set: HeldOut, number: int, seed: int, progress: Progress = silent
+) -> dict[str, WordPairs]:
+    """The words that are aligned in a sample of the pairs, by the paper's rule and by attention."""
+    pairs = sample(list(zip(test_set.ledes, test_set.headlines, strict=True)), number, seed)
+    wanted = ("spm-vocabulary", "attention") if loaded.model.spm is not None else ("attention",)
+    return {
+        method: word_pairs(loaded, pairs, rule=_RULES[method], progress=progress)
+        for method in (wanted if number else ())
+    }
+
+
+def alignment_summary(
+    loaded: Loaded,
+    test_set: HeldOut,
+    *,
+    num_word_pairs: int,
+    num_heat_maps: int,
+    seed: int,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """All of it for JSON; the pairs of the heat maps are the same for every system."""
+    tables = word_tables(loaded, test_set, num_word_pairs, seed, progress)
+    scored = None if test_set.alignments is None else align_set(loaded, test_set, progress).quality
+    return {
+        "words": {
+            method: table.as_dict(_NUM_EXAMPLES, content_only=True)
+            for method, table in tables.items()
+        },
+        "quality": scored and {method: score.as_dict() for method, score in scored.items()},
+        "heatmaps": [
+            {"pair": place}
+            | heat_map(loaded, test_set.ledes[place], test_set.headlines[place]).as_dict()
+            for place in _easy_places(loaded, test_set.ledes, num_heat_maps, seed)
+        ],
+    }
+
+
+def _easy_places(loaded: Loaded, ledes: Sequence[str], number: int, seed: int) -> list[int]:
+    """Some pairs to draw, of those with a lede that is not long and that the model can read."""
+    profile, subwords = loaded.profile, loaded.subwords
+    places = [
+        place
+        for place, lede in enumerate(ledes)
+        if 0 < num_words(lede) <= _EASY_WORDS and subwords.encode(profile.words(lede))
+    ]
+    return sample(places, number, seed)

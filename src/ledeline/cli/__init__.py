@@ -1,0 +1,55 @@
+"""The command `ledeline`: verbs that parse, call one function, and print. Nothing else prints."""
+
+import io
+import sys
+from typing import Annotated, Final
+
+import typer
+
+from ledeline import __version__
+from ledeline.cli.command import Verbs
+from ledeline.cli.corpora import prepare, synth
+from ledeline.cli.judging import audit, score
+from ledeline.cli.systems import align, evaluate, report
+from ledeline.cli.training import train
+from ledeline.cli.writing import generate
+
+app = typer.Typer(
+    cls=Verbs,
+    help="From the lede, a headline: prepare corpora of ledes and headlines, train on them, write "
+    "headlines, and judge them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_WITH_OVERRIDES: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@app.callback(invoke_without_command=True)
+def _ledeline(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"ledeline {__version__}")
+        raise typer.Exit
+
+
+app.command(context_settings=_WITH_OVERRIDES)(prepare)
+app.command(context_settings=_WITH_OVERRIDES)(train)
+app.command()(generate)
+app.command()(evaluate)
+app.command()(score)
+app.command()(audit)
+app.command()(align)
+app.command()(report)
+app.command()(synth)
+
+
+def main() -> None:
+    """Run the command; a terminal that cannot show a character gets a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    app()

@@ -1,0 +1,75 @@
+"""What the verbs share: how errors end them, what they say, their bars."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+import typer.core
+
+from ledeline.errors import ConfigError, LedelineError
+from ledeline.progress import Progress, silent
+
+
+class Verbs(typer.core.TyperGroup):
+    """The verbs; what a user can cause ends in one sentence and exit status 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb."""
+        try:
+            return super().invoke(ctx)
+        except LedelineError as error:
+            leave(str(error), 2)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
+            raise typer.Exit(0) from None
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            leave(f"{place}{error.strerror or error}", 2)
+        except KeyboardInterrupt:
+            leave("stopped", 130)
+
+
+def leave(sentence: str, status: int) -> NoReturn:
+    """End the command with a sentence."""
+    print(f"ledeline: {sentence}", file=sys.stderr)
+    raise typer.Exit(status)
+
+
+def say(sentence: str) -> None:
+    """Write a sentence beside the output."""
+    print(sentence, file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(*, wanted: bool) -> Iterator[Progress]:
+    """A bar where somebody sees it."""
+    if not wanted or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+
+    from ledeline.terminal import Bars
+
+    with Bars(Console(stderr=True)) as bars:
+        yield bars
+
+
+def refuse_mixture(as_json: bool, file: str | None, option: str) -> None:
+    """Refuse to print two things at once."""
+    if as_json and file == "-":
+        raise ConfigError(f"--json and {option} - would be printed into each other; name a file")
+
+
+def write(name: str, lines: Iterable[str]) -> None:
+    """Write lines to a file, or print them."""
+    if name == "-":
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        return
+    from ledeline.staging import whole_file
+
+    with whole_file(Path(name)) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)

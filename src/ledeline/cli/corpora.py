@@ -1,0 +1,45 @@
+"""Verbs that make corpora and datasets."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def prepare(
+    context: typer.Context,
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See docs/config.md.")],
+) -> None:
+    """Turn a corpus into a dataset: read, tokenise, filter, split, learn sub-words, encode.
+
+    Any key of the configuration can be given as --section.key=value.
+    """
+    from rich.console import Console
+
+    from ledeline.config import PrepareConfig
+    from ledeline.prepare import prepare as prepare_dataset
+    from ledeline.section import load
+    from ledeline.terminal import Bars, prepared_summary
+
+    settings = load(PrepareConfig, config, context.args)
+    with Bars(Console(stderr=True)) as bars:
+        prepared = prepare_dataset(settings, bars)
+    Console().print(prepared_summary(prepared))
+
+
+def synth(
+    pairs: Annotated[int, typer.Option(min=1, help="How many pairs to write.")],
+    output: Annotated[Path, typer.Option(help="A .jsonl, .csv, .tsv or .parquet file.")],
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same pairs.")] = 1,
+) -> None:
+    """Write pairs of the synthetic newsroom, with the gold alignment of their words."""
+    from rich.console import Console
+
+    from ledeline.corpus.newsroom import Story, generate
+    from ledeline.corpus.tables import write_table
+    from ledeline.progress import counted
+    from ledeline.terminal import Bars
+
+    with Bars(Console(stderr=True)) as bars:
+        stories = counted(generate(pairs, seed), "write", pairs, bars)
+        write_table(output, (story._asdict() for story in stories), Story._fields)

@@ -1,0 +1,201 @@
+"""Verbs that judge a system: what it writes, and how it aligns."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ledeline.cli.command import leave, progress_bar, refuse_mixture, write
+from ledeline.cli.judging import UNKNOWN
+
+_SETS = (
+    "NAME=TABLE or NAME=LEDES,HEADLINES: a table with columns lede and headline, or two text files."
+)
+
+
+def evaluate(
+    model: Annotated[
+        list[Path], typer.Option(help="Folder of the model; several make an ensemble.")
+    ],
+    test: Annotated[list[str], typer.Option(help=f"A test set; several may be given. {_SETS}")],
+    output: Annotated[Path, typer.Option(help="Folder to write, one for each system.")],
+    name: Annotated[
+        str | None, typer.Option(help="What to call the system; what it is, if not given.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a folder; sets that are done stay.")
+    ] = False,
+    lede: Annotated[str, typer.Option(help="The column of the ledes, in tables.")] = "lede",
+    headline: Annotated[
+        str, typer.Option(help="The column of the references, in tables.")
+    ] = "headline",
+    beam: Annotated[int, typer.Option(help="How many beginnings the search keeps.")] = 20,
+    min_length: Annotated[int, typer.Option(help="Sub-words of a headline at least.")] = 1,
+    max_length: Annotated[int | None, typer.Option(help="Sub-words of a headline at most.")] = None,
+    block_ngrams: Annotated[
+        int, typer.Option(help="No run of so many sub-words twice in a headline; 0: off.")
+    ] = 0,
+    stop_early: Annotated[
+        bool, typer.Option("--stop-early", help="End a search once no better headline can come.")
+    ] = False,
+    replace_unknown: Annotated[
+        bool,
+        typer.Option("--replace-unknown", help="Put words of the lede where the model has <unk>."),
+    ] = False,
+    unknown: Annotated[Literal["keep", "drop", "strict"], typer.Option(help=UNKNOWN)] = "keep",
+    stem: Annotated[bool, typer.Option(help="Compare stems, as the paper does.")] = True,
+    profile: Annotated[
+        Literal["paper", "natural"] | None,
+        typer.Option(help="Compare outputs and references in this text profile; the model's."),
+    ] = None,
+    word_pairs: Annotated[
+        int, typer.Option(min=0, help="Pairs to take the table of aligned words from.")
+    ] = 500,
+    heat_maps: Annotated[int, typer.Option(min=0, help="Pairs to keep heat maps of.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Which pairs these are.")] = 1,
+    precision: Annotated[
+        Literal["auto", "float32", "int8"], typer.Option(help="Of the numbers of the model.")
+    ] = "auto",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
+    ] = "auto",
+) -> None:
+    """Judge a system on test sets: write headlines, score, audit and align them.
+
+    The folder holds all of it, for ledeline report and for you. See docs/evaluation.md.
+    """
+    from rich.console import Console
+
+    from ledeline import rouge
+    from ledeline.config import SearchConfig
+    from ledeline.corpus.testsets import read_test_set
+    from ledeline.evaluate import Judging, System, system_name
+    from ledeline.evaluate import evaluate as evaluate_system
+    from ledeline.headliner import Headliner, Options
+    from ledeline.scoreboard import evaluation_table
+
+    search = SearchConfig(
+        beam=beam,
+        min_length=min_length,
+        max_length=max_length,
+        block_ngrams=block_ngrams,
+        stop_early=stop_early,
+    )
+    judging = Judging(
+        options=Options(search=search, replace_unknown=replace_unknown),
+        scoring=rouge.Settings(stem=stem, unknown=unknown),
+        profile=profile,
+        num_word_pairs=word_pairs,
+        num_heat_maps=heat_maps,
+        seed=seed,
+    )
+    sets = [read_test_set(one, lede=lede, headline=headline) for one in test]
+    headliner = Headliner.load(*model, precision=precision, device=device)
+    system = System(headliner, tuple(map(str, model)), name or system_name(headliner))
+    with progress_bar(wanted=True) as progress:
+        outcome = evaluate_system(
+            system,
+            sets,
+            output,
+            judging,
+            command=shlex.join(["ledeline", *sys.argv[1:]]),
+            resume=resume,
+            progress=progress,
+        )
+    if outcome.signal is not None:
+        leave("stopped; the same command with --resume goes on", 128 + outcome.signal)
+    Console().print(evaluation_table(outcome.summary), soft_wrap=True)
+
+
+def align(
+    model: Annotated[Path, typer.Option(help="Folder of the model.")],
+    pair: Annotated[
+        list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair.")
+    ] = None,
+    pairs: Annotated[str | None, typer.Option("--input", help=f"Many pairs. {_SETS}")] = None,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            help="A file of gold links, a pair a line; a table may have a column of them."
+        ),
+    ] = None,
+    lede: Annotated[str, typer.Option(help="The column of the ledes, in tables.")] = "lede",
+    headline: Annotated[
+        str, typer.Option(help="The column of the headlines, in tables.")
+    ] = "headline",
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the links of each pair, as 0-1 2-3; - prints."),
+    ] = None,
+    method: Annotated[
+        Literal[
+            "spm-vocabulary",
+            "spm-sentence",
+            "attention",
+            "attention-shifted",
+            "identity",
+            "diagonal",
+        ]
+        | None,
+        typer.Option(help="Whose links are written; spm-vocabulary, or attention without SPM."),
+    ] = None,
+    heat_map: Annotated[
+        Path | None, typer.Option(help="Draw what was seen of a pair to a .png or .svg file.")
+    ] = None,
+    row: Annotated[int, typer.Option(min=1, help="Which pair of the input is drawn.")] = 1,
+    word_pairs: Annotated[
+        int, typer.Option(min=0, help="Pairs to take the table of aligned words from.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Which pairs these are.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print an object.")] = False,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
+    ] = "auto",
+) -> None:
+    """Show which word of a lede became which word of its headline.
+
+    By the SPM with both rules, by attention at the step and one later, and by two baselines; scored
+    where there are gold links. See docs/evaluation.md.
+    """
+    from ledeline.align import align_pairs, find_pairs
+
+    refuse_mixture(as_json, output, "--output")
+    held_out = find_pairs(pair or [], pairs, gold, lede=lede, headline=headline)
+    with progress_bar(wanted=pairs is not None) as progress:
+        aligned = align_pairs(model, held_out, word_pairs, seed, device, progress)
+    if output is not None:
+        write(output, aligned.lines(method))
+    if heat_map is not None:
+        aligned.draw(row, heat_map)
+    if as_json:
+        print(json.dumps(aligned.as_dict(), ensure_ascii=False))
+    elif output != "-":
+        from rich.console import Console
+
+        from ledeline.alignment_view import alignment_tables
+
+        Console().print(alignment_tables(aligned), soft_wrap=True)
+
+
+def report(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="EVALUATION", help="Folders of ledeline evaluate.")
+    ],
+    output: Annotated[Path, typer.Option(help="The page to write, an .html file.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="The system that the others are compared with; the first, if not given."),
+    ] = None,
+    title: Annotated[str, typer.Option(help="Of the page.")] = "Headline systems compared",
+) -> None:
+    """Write one HTML page that compares systems: scores, odd words, alignments, examples.
+
+    It needs no network, no model and nothing beside it. See docs/evaluation.md.
+    """
+    from ledeline.analysis.report import write_report
+
+    write_report(folders, output, baseline=baseline, title=title)
+    print(output)

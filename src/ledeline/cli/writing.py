@@ -1,0 +1,107 @@
+"""The verb that writes headlines."""
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ledeline.cli.command import leave, progress_bar, say
+
+
+def generate(
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="Ledes; - for standard input.")
+    ] = None,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", help="A .txt, .jsonl, .csv, .tsv or .parquet file of ledes."),
+    ] = None,
+    field: Annotated[
+        str | None, typer.Option(help="The column of the ledes; lede, or the only one.")
+    ] = None,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", help="A .txt file, or a .jsonl, .csv, .tsv or .parquet table to add to."
+        ),
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(help="The column to add to the table; headline if not given.")
+    ] = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="Folder of the model; several make an ensemble.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write an object a lede, with score and warnings.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show where each word of the headline came from.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an output that was not ended.")
+    ] = False,
+    beam: Annotated[int, typer.Option(help="How many beginnings the search keeps.")] = 20,
+    n_best: Annotated[int, typer.Option(help="How many headlines to give for a lede.")] = 1,
+    min_length: Annotated[int, typer.Option(help="Sub-words of a headline at least.")] = 1,
+    max_length: Annotated[int | None, typer.Option(help="Sub-words of a headline at most.")] = None,
+    block_ngrams: Annotated[
+        int, typer.Option(help="No run of so many sub-words twice in a headline; 0: off.")
+    ] = 0,
+    stop_early: Annotated[
+        bool, typer.Option("--stop-early", help="End a search once no better headline can come.")
+    ] = False,
+    unknown: Annotated[
+        Literal["replace", "keep", "forbid"],
+        typer.Option(help="What becomes of a word that the model cannot spell."),
+    ] = "replace",
+    precision: Annotated[
+        Literal["auto", "float32", "int8"], typer.Option(help="Of the numbers of the model.")
+    ] = "auto",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
+    ] = "auto",
+) -> None:
+    """Write a headline for each lede: of the command line, of a file, or of standard input.
+
+    An output that was not ended can be gone on with by --resume. See docs/generate.md.
+    """
+    from ledeline.config import SearchConfig
+    from ledeline.corpus.inputs import File, find_input
+    from ledeline.outputs.files import open_output, refuse_at_odds
+    from ledeline.outputs.notes import Notes
+    from ledeline.outputs.standard import standard_output
+
+    given = find_input(texts or [], input_file, field)
+    kept = None if str(output_file) == "-" else output_file
+    refuse_at_odds(kept, column, as_json=as_json, resume=resume, explain=explain, n_best=n_best)
+    stdout = sys.stdout  # a bar takes its place
+    on_screen = kept is None and stdout.isatty()
+    if given.is_typed:
+        say("ledeline: reads a lede a line, until Ctrl-D")
+    with (
+        progress_bar(wanted=isinstance(given, File) and not on_screen) as progress,
+        Notes(say, given.noun, everything=on_screen, warnings=not (as_json or explain)) as notes,
+        open_output(kept, given, column, as_json=as_json, resume=resume, progress=progress)
+        if kept
+        else nullcontext(standard_output(stdout, as_json=as_json, explain=explain)) as output,
+    ):
+        from ledeline.generate import generate as generate_headlines
+        from ledeline.headliner import Headliner, Options
+
+        search = SearchConfig(
+            beam=beam,
+            n_best=n_best,
+            min_length=min_length,
+            max_length=max_length,
+            block_ngrams=block_ngrams,
+            forbid_unknown=unknown == "forbid",
+            stop_early=stop_early,
+        )
+        options = Options(search=search, explain=explain, replace_unknown=unknown == "replace")
+        headliner = Headliner.load(*model or [], precision=precision, device=device)
+        outcome = generate_headlines(headliner, given, output, options, notes, progress)
+    if outcome.signal is not None:
+        way_on = "; the same command with --resume goes on" if kept else ""
+        leave(f"stopped after lede {outcome.num_done:,}{way_on}", 128 + outcome.signal)

@@ -1,0 +1,88 @@
+"""Test sets: pairs that are all kept, in order, from a table or from parallel text."""
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from ledeline.corpus import Pair
+from ledeline.corpus.columns import read_column
+from ledeline.corpus.parallel import read_parallel
+from ledeline.corpus.records import read_columns
+from ledeline.corpus.tables import read_table
+from ledeline.errors import ConfigError, CorpusError
+
+ALIGNMENT: Final = "alignment"  # the column of gold links, where a table has one
+
+Files: TypeAlias = tuple[Path, ...]  # a table, or ledes and headlines
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class HeldOut(NamedTuple):
+    """Pairs to test a system on."""
+
+    name: str
+    files: tuple[str, ...]  # as they were given
+    ledes: list[str]
+    headlines: list[str]
+    alignments: list[str] | None = None  # gold links in the Pharaoh form, where there are any
+    gold_file: str = ""  # they come from
+
+
+def find_test_set(given: str) -> tuple[str, Files]:
+    """Parse ``NAME=TABLE``, ``NAME=LEDES,HEADLINES``, or either without the name.
+
+    A set without a name is called after its first file.
+    """
+    name, mark, files = given.partition("=")
+    if not mark or Path(given).exists():
+        name, files = "", given
+    paths = tuple(map(Path, [files] if Path(files).exists() else files.split(",")))
+    if len(paths) > 2 or not all(map(str.strip, map(str, paths))):
+        raise ConfigError(
+            f"{given}: a test set is a table, or a file of ledes and one of headlines: "
+            "NAME=TABLE or NAME=LEDES,HEADLINES"
+        )
+    name = name if mark and name else paths[0].name.partition(".")[0]
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{given}: {name!r} is no name for a test set, which is called by letters, digits, "
+            "dots, dashes and underscores: NAME=FILE"
+        )
+    return name, paths
+
+
+def read_test_set(
+    given: str, *, lede: str = "lede", headline: str = "headline", gold: str | None = None
+) -> HeldOut:
+    """Read a test set; `lede` and `headline` name the columns of a table, `gold` a file of links.
+
+    Every row must be a pair: the first that is not is an error that names it. Without `gold`, links
+    are read from the column of a table that has one.
+    """
+    name, paths = find_test_set(given)
+    rows = (
+        read_table(paths[0], lede=lede, headline=headline, date=None)
+        if len(paths) == 1
+        else read_parallel(*paths)
+    )
+    pairs = []
+    for row in rows:
+        if not isinstance(row, Pair):
+            raise CorpusError(str(row))
+        pairs.append(row)
+    if not pairs:
+        raise CorpusError(f"{paths[0]}: there is no pair in it")
+    gold_file = str(gold or (paths[0] if _has_gold(paths, lede) else ""))
+    return HeldOut(
+        name,
+        tuple(map(str, paths)),
+        [pair.lede for pair in pairs],
+        [pair.headline for pair in pairs],
+        read_column(gold_file, ALIGNMENT) if gold_file else None,
+        gold_file,
+    )
+
+
+def _has_gold(paths: Files, lede: str) -> bool:
+    """Whether it is a table with a column of links."""
+    return len(paths) == 1 and ALIGNMENT in read_columns(paths[0], lede)

@@ -1,0 +1,314 @@
+"""A system on test sets: headlines, their scores, what is odd in them and how they are aligned.
+
+Everything is kept in one folder, whose files are described in docs/evaluation.md. A test set that
+is done is noted there at once, so that work that was stopped goes on where it was.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from ledeline import __version__, rouge
+from ledeline.analysis import audit as audits
+from ledeline.analysis import scoring
+from ledeline.analysis.alignment_summary import alignment_summary
+from ledeline.analysis.audit import Audit
+from ledeline.corpus.inputs import Texts
+from ledeline.corpus.testsets import HeldOut
+from ledeline.errors import ScoreError
+from ledeline.generate import generate
+from ledeline.headliner import Headliner, Options
+from ledeline.model.files import WEIGHTS
+from ledeline.outputs.files import open_output
+from ledeline.outputs.notes import Notes
+from ledeline.progress import Progress, silent
+from ledeline.rouge import Rouge
+from ledeline.section import at_least, section
+from ledeline.staging import full_disk, locked, make_folder, whole_file
+from ledeline.text import PAPER, PROFILES, Profile
+from ledeline.train.journal import commit
+
+FORMAT: Final = 1
+SUMMARY: Final = "evaluation.json"
+SOURCE, REFERENCE, OUTPUT = "source.txt", "reference.txt", "output.txt"
+HEADLINES: Final = "headlines.jsonl"
+PAIRS: Final = "pairs.tsv"
+ALIGNMENT: Final = "alignment.json"
+
+
+@section
+class Judging:
+    """How a system is judged."""
+
+    options: Annotated[Options, ""] = Options(replace_unknown=False)
+    scoring: Annotated[rouge.Settings, ""] = rouge.Settings()
+    profile: Annotated[
+        Literal["paper", "natural"] | None,
+        "Text profile that outputs and references are compared in; the model's own if not given.",
+    ] = None
+    num_word_pairs: Annotated[int, "Pairs that the table of words is made of.", at_least(0)] = 500
+    num_heat_maps: Annotated[int, "Pairs that heat maps are kept of.", at_least(0)] = 3
+    seed: Annotated[int, "Which pairs these are.", at_least(0)] = 1
+
+
+class System(NamedTuple):
+    """What is judged."""
+
+    headliner: Headliner
+    folders: tuple[str, ...]  # of the models, as they were given
+    name: str
+
+
+def system_name(headliner: Headliner) -> str:
+    """What a system is, such as EncDec+SPM."""
+    names = list(dict.fromkeys(one.model.config.name for one in headliner.models))
+    return " & ".join(names) + (f" x {len(headliner.models)}" if len(headliner.models) > 1 else "")
+
+
+class Outcome(NamedTuple):
+    """How far it came."""
+
+    summary: dict[str, Any]
+    signal: int | None  # that stopped it
+
+
+def evaluate(
+    system: System,
+    sets: Sequence[HeldOut],
+    folder: Path,
+    judging: Judging,
+    *,
+    command: str,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> Outcome:
+    """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
+    _refuse_twins(sets)
+    plan = _plan(system, judging)
+    with _opened(folder, resume=resume):
+        done = _begun(folder, plan)
+        for test_set in sets:
+            if test_set.name in done:
+                _refuse_other(folder, test_set, done[test_set.name])
+                continue
+            _save(folder, plan, done, command, ended=False)
+            seconds, signal = _write_headlines(system, test_set, folder, judging, progress)
+            if signal is not None:
+                return Outcome(_save(folder, plan, done, command, ended=False), signal)
+            done[test_set.name] = _judged(system, test_set, folder, judging, progress) | {
+                "seconds": seconds
+            }
+        return Outcome(_save(folder, plan, done, command, ended=True), None)
+
+
+# --- the folder ---------------------------------------------------------------------------------
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Read what an evaluation came to, finished or not."""
+    path = folder / SUMMARY
+    try:
+        summary = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ScoreError(f"{folder} is no evaluation: {SUMMARY}: {error.strerror}") from None
+    except ValueError:
+        raise ScoreError(f"{path} is damaged: it is not JSON") from None
+    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
+        raise ScoreError(f"{path} is no evaluation that this version of ledeline reads")
+    return summary
+
+
+@contextmanager
+def _opened(folder: Path, *, resume: bool) -> Iterator[None]:
+    """Be the only one that writes the folder, which is new unless it is gone on with."""
+    if folder.exists() and not folder.is_dir():
+        raise ScoreError(f"{folder} is a file; name a folder to write to")
+    if folder.exists() and any(folder.iterdir()):
+        if not resume:
+            raise ScoreError(f"{folder} is there already; go on with --resume, or name another")
+        read_summary(folder)  # else it is not what is written here
+    make_folder(folder)
+    full = ScoreError(f"{folder}: the disk is full; make room and go on with --resume")
+    with locked(folder / SUMMARY, ScoreError), full_disk(full):
+        yield
+
+
+def _plan(system: System, judging: Judging) -> dict[str, Any]:
+    """What must not change while an evaluation goes on."""
+    headliner = system.headliner
+    return {
+        "format": FORMAT,
+        "system": system.name,
+        "models": list(system.folders),
+        "weights": [_checksum(Path(one) / f"{WEIGHTS}.safetensors") for one in system.folders],
+        "profile": headliner.models[0].profile.name,
+        "compared_in": _profile(system, judging).name,
+        "precision": headliner.precision,
+        "device": headliner.models[0].model.device.type,
+        "search": asdict(judging.options.search),
+        "replace_unknown": judging.options.replace_unknown,
+        "scoring": asdict(judging.scoring),
+    }
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _begun(folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The test sets that are done; the rest of the folder must be of the same plan."""
+    if not (folder / SUMMARY).exists():
+        return {}
+    there = read_summary(folder)
+    for key, value in plan.items():
+        if there.get(key) != value:
+            raise ScoreError(
+                f"{folder / SUMMARY}: {key} is {json.dumps(there.get(key))} there and "
+                f"{json.dumps(value)} now; name another folder"
+            )
+    return dict(there["sets"])
+
+
+def _refuse_twins(sets: Sequence[HeldOut]) -> None:
+    names = [one.name for one in sets]
+    for name in names:
+        if names.count(name) > 1:
+            raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
+
+
+def _refuse_other(folder: Path, test_set: HeldOut, done: Mapping[str, Any]) -> None:
+    if done["files"] != list(test_set.files) or done["pairs"] != len(test_set.ledes):
+        raise ScoreError(
+            f"{folder / SUMMARY}: the test set {test_set.name} is {done['pairs']:,} pairs of "
+            f"{', '.join(done['files'])} there, and other pairs now; call it by another name"
+        )
+
+
+def _save(
+    folder: Path, plan: Mapping[str, Any], done: Mapping[str, Any], command: str, *, ended: bool
+) -> dict[str, Any]:
+    summary = {
+        **plan,
+        "command": command,
+        "version": __version__,
+        "commit": commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds") if ended else None,
+        "sets": done,
+    }
+    with whole_file(folder / SUMMARY) as path:
+        path.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return summary
+
+
+# --- headlines ----------------------------------------------------------------------------------
+
+
+def _write_headlines(
+    system: System, test_set: HeldOut, folder: Path, judging: Judging, progress: Progress
+) -> tuple[float | None, int | None]:
+    """Write those that are missing; return the seconds, if all were, and the signal that came."""
+    path = folder / test_set.name / HEADLINES
+    anew, began = not path.exists(), time.monotonic()
+    given = Texts(test_set.ledes)
+    with (
+        Notes(lambda _: None, given.noun, everything=False, warnings=False) as notes,
+        open_output(path, given, as_json=True, resume=True) as output,
+    ):
+        outcome = generate(
+            system.headliner,
+            given,
+            output,
+            judging.options,
+            notes,
+            lambda _, done, total: progress(f"{test_set.name}: headlines", done, total),
+        )
+    return (time.monotonic() - began if anew else None), outcome.signal
+
+
+def _read_headlines(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        return [json.loads(line) for line in lines]
+
+
+# --- judgement ----------------------------------------------------------------------------------
+
+
+def _judged(
+    system: System, test_set: HeldOut, folder: Path, judging: Judging, progress: Progress
+) -> dict[str, Any]:
+    """Compare what was written with what was wanted; write all files but the summary."""
+    place = folder / test_set.name
+    headlines = _read_headlines(place / HEADLINES)
+    words = _words(system, test_set, [one["headline"] for one in headlines], judging)
+    for name, texts in words.items():
+        _write_lines(place / name, map(" ".join, texts))
+    lines = [" ".join(one) for one in words[OUTPUT]]
+    references = [[" ".join(one)] for one in words[REFERENCE]]
+    scores = rouge.score_all(lines, references, judging.scoring)
+    odds = audits.audit(words[OUTPUT], words[REFERENCE], words[SOURCE])
+    _write_lines(place / PAIRS, _pair_lines(scores, odds))
+    with whole_file(place / ALIGNMENT) as path:
+        aligned = alignment_summary(
+            system.headliner.models[0],
+            test_set,
+            num_word_pairs=judging.num_word_pairs,
+            num_heat_maps=judging.num_heat_maps,
+            seed=judging.seed,
+            progress=progress,
+        )
+        path.write_text(json.dumps(aligned, ensure_ascii=False) + "\n", encoding="utf-8")
+    return {
+        "files": list(test_set.files),
+        "pairs": len(headlines),
+        "signature": rouge.signature(judging.scoring, 1),
+        **_with_intervals(scores),
+        "odd": audits.as_dict(odds),
+        "truncated": sum(one["truncated"] for one in headlines),
+        "empty": sum(not one["headline"] for one in headlines),
+    }
+
+
+def _with_intervals(scores: Sequence[Rouge]) -> dict[str, dict[str, float]]:
+    found = scoring.mean_intervals(scores)
+    return {
+        name: mean | found[name]["f1"]._asdict() for name, mean in scoring.means(scores).items()
+    }
+
+
+def _words(
+    system: System, test_set: HeldOut, outputs: Sequence[str], judging: Judging
+) -> dict[str, list[list[str]]]:
+    """The words that are compared, by the name of the file they are written to."""
+    profile = _profile(system, judging)
+    as_written = profile is system.headliner.models[0].profile is PAPER  # tokens already
+
+    def split(text: str) -> list[str]:
+        return profile.counted(profile.words(text))
+
+    return {
+        SOURCE: [list(profile.plain(profile.words(lede))) for lede in test_set.ledes],
+        REFERENCE: list(map(split, test_set.headlines)),
+        OUTPUT: [profile.counted(text.split()) if as_written else split(text) for text in outputs],
+    }
+
+
+def _profile(system: System, judging: Judging) -> Profile:
+    return PROFILES[judging.profile] if judging.profile else system.headliner.models[0].profile
+
+
+def _pair_lines(scores: Sequence[Rouge], odds: Audit) -> Iterator[str]:
+    both = zip(scoring.per_pair_lines(scores), audits.per_pair_lines(odds), strict=True)
+    return (f"{ours}\t{theirs}" for ours, theirs in both)
+
+
+def _write_lines(path: Path, lines: Iterator[str]) -> None:
+    with whole_file(path) as part:
+        part.write_text("".join(chain.from_iterable((line, "\n") for line in lines)), "utf-8")
