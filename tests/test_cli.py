@@ -11,7 +11,17 @@ import pytest
 from ledeline import __version__
 from ledeline.dataset import Dataset
 
-WORKING_VERBS = ["prepare", "train", "generate", "synth"]
+WORKING_VERBS = [
+    "prepare",
+    "train",
+    "generate",
+    "evaluate",
+    "score",
+    "audit",
+    "align",
+    "report",
+    "synth",
+]
 
 
 def ledeline(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:

@@ -3,22 +3,30 @@
 import typing
 
 if typing.TYPE_CHECKING:
+    from ledeline import rouge
+    from ledeline.analysis.audit import audit
     from ledeline.headline import Headline
     from ledeline.headliner import Headliner, Options
 
 __version__ = "0.1.0"
 
-__all__ = ["Headline", "Headliner", "Options", "__version__"]
+__all__ = ["Headline", "Headliner", "Options", "__version__", "audit", "rouge"]
+
+
+_MODULES = {
+    "Headline": "ledeline.headline",
+    "Headliner": "ledeline.headliner",
+    "Options": "ledeline.headliner",
+    "audit": "ledeline.analysis.audit",
+}
 
 
 def __getattr__(name: str) -> typing.Any:
     """Import a public name when it is first asked for: torch takes its time."""
-    if name == "Headline":
-        from ledeline.headline import Headline
+    import importlib
 
-        return Headline
-    if name in __all__:
-        from ledeline import headliner
-
-        return getattr(headliner, name)
+    if name == "rouge":
+        return importlib.import_module("ledeline.rouge")
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

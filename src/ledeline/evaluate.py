@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from ledeline import __version__, rouge
 from ledeline.analysis import audit as audits
 from ledeline.analysis import scoring
-from ledeline.analysis.alignment_summary import alignment_summary
+from ledeline.analysis.alignment_summary import alignment_summary, read_links
 from ledeline.analysis.audit import Audit
 from ledeline.corpus.inputs import Texts
 from ledeline.corpus.testsets import HeldOut
@@ -91,6 +91,8 @@ def evaluate(
 ) -> Outcome:
     """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
     _refuse_twins(sets)
+    for held_out in sets:
+        read_links(held_out)  # what is wrong with them is said before the work
     plan = _plan(system, judging)
     with _opened(folder, resume=resume):
         done = _begun(folder, plan)

@@ -4,7 +4,7 @@ Known headlines are forced through a model; what was seen at its sub-words is th
 words. Legend: I source length, J headline length, V vocabulary.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,32 +12,66 @@ import numpy.typing as npt
 import torch
 
 from ledeline.dataset import Batch
+from ledeline.model.pairs import Pairs
 from ledeline.model.seq2seq import Seq2Seq
 
 _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class Seen(NamedTuple):
-    """One pair, step by step; the last row is the step that writes <eos>."""
+    """One pair, step by step: the headline, <eos>, and the <pad> behind it where asked for."""
 
-    attention: npt.NDArray[np.float32]  # (J + 1, I)
-    q: npt.NDArray[np.float32] | None  # (J + 1, V); None for a system without SPM
+    attention: npt.NDArray[np.float32]  # (J + 1, I), or (I, I) with <pad>
+    q: npt.NDArray[np.float32] | None  # (J + 1, V), or (I, V); None for a system without SPM
+
+
+_Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
 
 @torch.inference_mode()
 def force(
-    model: Seq2Seq, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], batch_size: int = 64
+    model: Seq2Seq, pairs: Iterable[_Pair], batch_size: int = 64, *, padded: bool = False
 ) -> Iterator[Seen]:
-    """Go through pairs of source and headline ids, in order."""
+    """Go through pairs of source and headline ids, in order, none with an empty source.
+
+    With `padded` through all of the SPM's Y': headline, <eos>, then <pad> up to I. Where there is
+    no <pad> to go through, because the system has no SPM or I < J + 2, nothing is added.
+    """
     model.eval()
-    for start in range(0, len(pairs), batch_size):
-        some = pairs[start : start + batch_size]
-        forced = model.force(model.pairs(Batch.of(some)))
+    for some in _batches(pairs, batch_size):
+        forced = model.force(_steps(model, Batch.of(some), padded))
         q = None if model.spm is None else model.spm(forced.feeds)
         for row, (source, headline) in enumerate(some):
             steps, width = len(headline) + 1, len(source)
+            if padded and q is not None:
+                steps = max(steps, width)
             attention = forced.attention[row, :steps, :width].float().cpu().numpy()
             yield Seen(attention, None if q is None else q[row, :steps].float().cpu().numpy())
+
+
+_MAX_STEPS = 2**12  # of the pairs of a batch together: each has a distribution over the vocabulary
+
+
+def _batches(pairs: Iterable[_Pair], size: int) -> Iterator[list[_Pair]]:
+    """Pairs that follow each other, fewer than `size` where long ones would need much memory."""
+    batch: list[_Pair] = []
+    longest = 0
+    for pair in pairs:
+        steps = max(len(pair[0]), len(pair[1]) + 1)
+        longest = max(longest, steps)
+        if batch and (len(batch) == size or (len(batch) + 1) * longest > _MAX_STEPS):
+            yield batch
+            batch, longest = [], steps
+        batch.append(pair)
+    if batch:
+        yield batch
+
+
+def _steps(model: Seq2Seq, batch: Batch, padded: bool) -> Pairs:
+    """A batch with the steps to go through; what comes behind <eos> changes nothing before it."""
+    if padded:
+        return model.pairs(batch)
+    return Pairs.of(batch, batch.headline_lengths + 1, batch.headlines.shape[1] + 1, model.device)
 
 
 class Weights(NamedTuple):
@@ -52,9 +86,7 @@ class Weights(NamedTuple):
         return self.attention if self.spm is None else self.spm
 
 
-def weigh(
-    model: Seq2Seq, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
-) -> Iterator[Weights]:
+def weigh(model: Seq2Seq, pairs: Sequence[_Pair]) -> Iterator[Weights]:
     """Weights of pairs of source and headline ids, in order."""
     for (source, _), seen in zip(pairs, force(model, pairs), strict=True):
         attention = seen.attention[:-1]  # the last step writes <eos>

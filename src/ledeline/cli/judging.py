@@ -31,7 +31,7 @@ def score(
     ] = None,
     limit_bytes: Annotated[
         int | None,
-        typer.Option("--bytes", help="Compare so many bytes of each text; 75 for DUC-2004."),
+        typer.Option("--bytes", min=1, help="Compare so many bytes of each text; 75 for DUC-2004."),
     ] = None,
     stem: Annotated[bool, typer.Option(help="Compare stems, as the paper does.")] = True,
     weighted: Annotated[bool, typer.Option("--rouge-w", help="Score ROUGE-W too.")] = False,
@@ -116,6 +116,10 @@ def audit(
     elif per_pair != "-":
         from rich.console import Console
 
-        from ledeline.judgement import audit_tables
+        from ledeline.judgement import Texts, audit_tables
 
-        Console().print(audit_tables(*audited, num_examples=worst))
+        texts = {
+            name: Texts(words, audited.references, audited.sources)
+            for name, words in audited.outputs.items()
+        }
+        Console().print(audit_tables(systems, texts, num_examples=worst))

@@ -140,9 +140,7 @@ def _chosen(path: Path, there: Sequence[str], field: str | None) -> str:
             )
     fault = column_fault(there, [name])
     if fault:
-        raise CorpusError(
-            f"{path}: {fault}; name the one with the texts with --field or FILE:COLUMN"
-        )
+        raise CorpusError(f"{path}: {fault}")
     return name
 
 

@@ -27,6 +27,11 @@ class HeldOut(NamedTuple):
     alignments: list[str] | None = None  # gold links in the Pharaoh form, where there are any
     gold_file: str = ""  # they come from
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each lede with its headline."""
+        return list(zip(self.ledes, self.headlines, strict=True))
+
 
 def find_test_set(given: str) -> tuple[str, Files]:
     """Parse ``NAME=TABLE``, ``NAME=LEDES,HEADLINES``, or either without the name.
@@ -36,12 +41,13 @@ def find_test_set(given: str) -> tuple[str, Files]:
     name, mark, files = given.partition("=")
     if not mark or Path(given).exists():
         name, files = "", given
-    paths = tuple(map(Path, [files] if Path(files).exists() else files.split(",")))
-    if len(paths) > 2 or not all(map(str.strip, map(str, paths))):
+    parts = [files] if files and Path(files).exists() else files.split(",")
+    if len(parts) > 2 or not all(map(str.strip, parts)):
         raise ConfigError(
             f"{given}: a test set is a table, or a file of ledes and one of headlines: "
             "NAME=TABLE or NAME=LEDES,HEADLINES"
         )
+    paths = tuple(map(Path, parts))
     name = name if mark and name else paths[0].name.partition(".")[0]
     if not _NAME.fullmatch(name):
         raise ConfigError(

@@ -18,6 +18,7 @@ from ledeline.train.processes import World
 from ledeline.train.tally import Means, Tally
 
 STAGE = "validate"
+_QUICK = rouge.Settings(stem=False)  # stems need lists that not every machine has
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def write_headlines(
         for row, ids in zip(rows.tolist(), greedy(model, sources, lengths), strict=True):
             sample = _sample(model, dataset, row, ids, row < config.validation.samples)
             text, reference = (dataset.profile.join(w) for w in (sample.headline, sample.reference))
-            scores.append(rouge.score(text, reference))
+            scores.append(rouge.score(text, reference, _QUICK))
             samples += [sample] if row < config.validation.samples else []
     return (rouge.mean(scores) if scores else None), number, samples
 

@@ -1,0 +1,293 @@
+"""Evaluation folders: what is in them, that the other commands agree, and going on after a stop."""
+
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledeline import evaluate as module
+from ledeline import rouge
+from ledeline.analysis import audit as audits
+from ledeline.config import SearchConfig
+from ledeline.corpus.newsroom import Story, generate
+from ledeline.corpus.tables import write_table
+from ledeline.corpus.testsets import HeldOut, read_test_set
+from ledeline.errors import CorpusError, ScoreError
+from ledeline.evaluate import Judging, Outcome, System, evaluate, read_summary, system_name
+from ledeline.generate import Outcome as Generated
+from ledeline.headliner import Headliner, Options
+from ledeline.judge import audit_files, score_files
+from ledeline.text import NATURAL, PAPER
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+QUICK = Judging(
+    options=Options(search=SearchConfig(beam=2, max_length=12), replace_unknown=False),
+    num_word_pairs=5,
+    num_heat_maps=2,
+)
+
+
+@pytest.fixture(scope="module")
+def systems(make_model: Callable[..., Path]) -> dict[str, System]:
+    found = {}
+    for profile in ("natural", "paper"):
+        folder = make_model(profile)
+        headliner = Headliner.load(folder, precision="float32", device="cpu")
+        found[profile] = System(headliner, (str(folder),), system_name(headliner))
+    return found
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> HeldOut:
+    path = tmp_path_factory.mktemp("room") / "room.jsonl"
+    write_table(path, (story._asdict() for story in generate(12, 7)), Story._fields)
+    return read_test_set(str(path))
+
+
+def judged(system: System, folder: Path, *sets: HeldOut, **options: Any) -> Outcome:
+    judging = options.pop("judging", QUICK)
+    return evaluate(system, sets, folder, judging, command="ledeline evaluate", **options)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+class TestFolder:
+    def test_everything_is_there(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        outcome = judged(systems["natural"], tmp_path / "e", room)
+        assert outcome.signal is None
+        assert outcome.summary == read_summary(tmp_path / "e")
+        names = {path.name for path in (tmp_path / "e" / "room").iterdir()}
+        assert names == {
+            "source.txt",
+            "reference.txt",
+            "output.txt",
+            "headlines.jsonl",
+            "pairs.tsv",
+            "alignment.json",
+        }
+        summary = outcome.summary
+        assert summary["system"] == "EncDec+sGate+SPM"
+        assert summary["profile"] == summary["compared_in"] == "natural"
+        assert summary["search"]["beam"] == 2
+        assert summary["date"] is not None
+        one = summary["sets"]["room"]
+        assert one["files"] == list(room.files)
+        assert one["pairs"] == 12
+        assert one["seconds"] > 0
+        for name in ("source.txt", "reference.txt", "output.txt", "headlines.jsonl"):
+            assert len(lines(tmp_path / "e" / "room" / name)) == 12
+
+    def test_score_and_audit_of_its_files_agree(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        for profile, system in systems.items():
+            folder = tmp_path / profile
+            one = judged(system, folder, room).summary["sets"]["room"]
+            output, reference, source = (
+                str(folder / "room" / name)
+                for name in ("output.txt", "reference.txt", "source.txt")
+            )
+            scored = score_files(output, [reference], rouge.Settings())
+            assert scored.found["signature"] == one["signature"]
+            for name in ("rouge1", "rouge2", "rougeL"):
+                interval = scored.found["intervals"][name]["f1"]
+                assert one[name] == scored.found[name] | interval
+            audited = audit_files([output], reference, source, None)
+            assert audits.as_dict(audited.systems["output"]) == one["odd"]
+
+    def test_a_line_for_each_pair(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        one = judged(systems["natural"], tmp_path, room).summary["sets"]["room"]
+        header, *rows = lines(tmp_path / "room" / "pairs.tsv")
+        names = header.split("\t")
+        assert names == ["rouge1", "rouge2", "rougeL", "repeating", "lacking", "irrelevant"]
+        columns = dict(
+            zip(names, zip(*(row.split("\t") for row in rows), strict=True), strict=True)
+        )
+        assert len(rows) == 12
+        for name in ("rouge1", "rouge2", "rougeL"):
+            mean = sum(map(float, columns[name])) / 12
+            assert mean == pytest.approx(one[name]["f1"], abs=1e-9)
+        for kind in ("repeating", "lacking", "irrelevant"):
+            assert sum(map(int, columns[kind])) == one["odd"][kind]
+
+    def test_texts_are_those_of_the_profile(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        for profile, name in ((PAPER, "paper"), (NATURAL, "natural")):
+            judged(systems[name], tmp_path / name, room)
+            place = tmp_path / name / "room"
+            wanted = [" ".join(profile.counted(profile.words(one))) for one in room.headlines]
+            assert lines(place / "reference.txt") == wanted
+            headlines = [json.loads(line)["headline"] for line in lines(place / "headlines.jsonl")]
+            words = map(str.split if name == "paper" else NATURAL.words, headlines)
+            assert lines(place / "output.txt") == [
+                " ".join(map(str, profile.counted(one))) for one in words
+            ]  # type: ignore[arg-type]
+
+    def test_outputs_can_be_compared_in_another_profile(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        outcome = judged(
+            systems["natural"], tmp_path, room, judging=replace(QUICK, profile="paper")
+        )
+        assert outcome.summary["compared_in"] == "paper"
+        for name in ("reference.txt", "output.txt"):
+            text = (tmp_path / "room" / name).read_text()
+            assert text == text.lower()
+            assert not any(map(str.isdigit, text))
+
+    def test_alignment(self, systems: dict[str, System], room: HeldOut, tmp_path: Path) -> None:
+        judged(systems["natural"], tmp_path, room)
+        found = json.loads((tmp_path / "room" / "alignment.json").read_text())
+        assert list(found["words"]) == ["spm-vocabulary", "attention"]
+        assert found["words"]["attention"]["pairs"] == 5
+        assert found["quality"]["diagonal"]["dropped_recall"] is not None
+        assert len(found["heatmaps"]) == 2
+        assert found["heatmaps"][0]["spm_rows"][-1].startswith("<pad>")
+
+    def test_no_gold_no_quality(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        judged(systems["natural"], tmp_path, room._replace(alignments=None))
+        found = json.loads((tmp_path / "room" / "alignment.json").read_text())
+        assert found["quality"] is None
+
+    def test_gold_that_leads_nowhere_is_named(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        wrong = room._replace(alignments=["0-99"] * 12)
+        with pytest.raises(CorpusError, match=r"room\.jsonl, line 1: the link 0-99"):
+            judged(systems["natural"], tmp_path, wrong)
+
+    def test_empty_texts_are_judged_too(self, systems: dict[str, System], tmp_path: Path) -> None:
+        held_out = HeldOut(
+            "odd", (), ["", "Rain fell in Oslo on Monday.", "\U0001f600"], ["a", "", ""]
+        )
+        one = judged(systems["natural"], tmp_path, held_out).summary["sets"]["odd"]
+        assert one["pairs"] == 3
+        assert one["empty"] >= 1
+        assert one["rouge1"]["f1"] == 0
+
+
+class TestGoingOn:
+    def test_a_folder_is_not_overwritten(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        judged(systems["natural"], tmp_path / "e", room)
+        before = (tmp_path / "e" / "evaluation.json").read_bytes()
+        with pytest.raises(ScoreError, match="go on with --resume"):
+            judged(systems["natural"], tmp_path / "e", room)
+        assert (tmp_path / "e" / "evaluation.json").read_bytes() == before
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "thesis.txt").write_text("x")
+        for resume in (False, True):
+            with pytest.raises(ScoreError, match="mine is"):
+                judged(systems["natural"], tmp_path / "mine", room, resume=resume)
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(ScoreError, match="file is a file"):
+            judged(systems["natural"], tmp_path / "file", room)
+
+    def test_a_stop_is_noted_and_the_rest_is_done_later(
+        self,
+        systems: dict[str, System],
+        room: HeldOut,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        other = room._replace(
+            name="other", ledes=room.ledes[::-1], headlines=room.headlines[::-1], alignments=None
+        )
+        whole = judged(systems["natural"], tmp_path / "whole", room, other).summary
+        real = module.generate
+
+        def stopped(headliner: Any, given: Any, output: Any, *rest: Any) -> Generated:
+            """Write some headlines of the second set, then hear a signal."""
+            texts = [record.text for record in given.records(whole=False)]
+            if texts != other.ledes:
+                return real(headliner, given, output, *rest)
+            real(headliner, type(given)(texts[:5]), output, *rest)
+            return Generated(5, signal.SIGTERM)
+
+        monkeypatch.setattr(module, "generate", stopped)
+        outcome = judged(systems["natural"], tmp_path / "e", room, other)
+        assert outcome.signal == signal.SIGTERM
+        there = read_summary(tmp_path / "e")
+        assert list(there["sets"]) == ["room"]
+        assert there["date"] is None
+        monkeypatch.setattr(module, "generate", real)
+        outcome = judged(systems["natural"], tmp_path / "e", room, other, resume=True)
+        assert outcome.signal is None
+        assert outcome.summary["sets"]["other"].pop("seconds") is None  # it was not done in one go
+        assert outcome.summary["sets"]["room"]["seconds"] > 0
+        for summary in (whole, outcome.summary):
+            for key in ("date", "commit"):
+                del summary[key]
+            for one in summary["sets"].values():
+                one.pop("seconds", None)
+        assert outcome.summary == whole
+        for path in (tmp_path / "whole").rglob("*.*"):
+            if path.name != "evaluation.json":
+                again = tmp_path / "e" / path.relative_to(tmp_path / "whole")
+                assert again.read_bytes() == path.read_bytes()
+
+    def test_a_set_that_is_done_is_not_done_again(
+        self,
+        systems: dict[str, System],
+        room: HeldOut,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        judged(systems["natural"], tmp_path, room)
+        monkeypatch.setattr(module, "generate", None)
+        again = judged(systems["natural"], tmp_path, room, resume=True)
+        assert list(again.summary["sets"]) == ["room"]
+
+    def test_what_changed_meanwhile_is_named(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        judged(systems["natural"], tmp_path, room)
+        other = replace(QUICK, options=replace(QUICK.options, search=SearchConfig(beam=3)))
+        with pytest.raises(ScoreError, match=r"search is .*\"beam\": 2.* there and .*\"beam\": 3"):
+            judged(systems["natural"], tmp_path, room, judging=other, resume=True)
+        with pytest.raises(ScoreError, match=r"weights is|models is"):
+            judged(systems["paper"], tmp_path, room, resume=True)
+        fewer = HeldOut("room", room.files, room.ledes[:3], room.headlines[:3])
+        with pytest.raises(ScoreError, match="the test set room is 12 pairs"):
+            judged(systems["natural"], tmp_path, fewer, resume=True)
+
+    def test_two_sets_of_one_name(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        with pytest.raises(ScoreError, match="two test sets are called room"):
+            judged(systems["natural"], tmp_path, room, room)
+
+    def test_damage_is_named(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        judged(systems["natural"], tmp_path, room)
+        path = tmp_path / "evaluation.json"
+        for text, sentence in [
+            ("{", "it is not JSON"),
+            ("[]", "no evaluation"),
+            ('{"format": 9}', "no evaluation"),
+        ]:
+            path.write_text(text)
+            with pytest.raises(ScoreError, match=sentence):
+                judged(systems["natural"], tmp_path, room, resume=True)
+
+
+def test_an_ensemble_says_so(systems: dict[str, System], make_model: Callable[..., Path]) -> None:
+    folders = [make_model(seed=seed) for seed in (1, 2)]
+    headliner = Headliner.load(*folders, precision="float32", device="cpu")
+    assert system_name(headliner) == "EncDec+sGate+SPM x 2"
