@@ -1,21 +1,23 @@
 """The four systems on the synthetic newsroom: headlines, odd generation, alignment.
 
-Trains each system (or goes on with its run), then scores all that are done on stories none of them
-has seen, and prints the tables of docs/newsroom.md. A GPU is used where there is one.
+Trains each system (or goes on with its run), then evaluates all that are done on stories none of
+them has seen, prints the tables of docs/newsroom.md, and writes a report. A GPU is used where there
+is one.
 """
 
 import argparse
 import json
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ledeline import rouge
-from ledeline.analysis import odd
-from ledeline.analysis.aligner import METHODS, align
-from ledeline.analysis.alignment import alignment_score, parse
+from ledeline.analysis.aligner import METHODS
+from ledeline.analysis.audit import KINDS
+from ledeline.analysis.report import write_report
 from ledeline.config import (
     CorpusConfig,
     DataConfig,
@@ -25,6 +27,7 @@ from ledeline.config import (
     OptimizerConfig,
     PrepareConfig,
     RunConfig,
+    SearchConfig,
     SplitConfig,
     SpmConfig,
     SubwordConfig,
@@ -34,10 +37,10 @@ from ledeline.config import (
 )
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
-from ledeline.dataset import Batch
-from ledeline.model.files import Loaded, load_model
+from ledeline.corpus.testsets import HeldOut, read_test_set
+from ledeline.evaluate import ALIGNMENT, Judging, System, evaluate, read_summary, system_name
+from ledeline.headliner import Headliner, Options
 from ledeline.prepare import prepare
-from ledeline.search import greedy
 from ledeline.train.journal import commit
 from ledeline.train.loop import train
 from ledeline.train.validation import Validation
@@ -50,6 +53,7 @@ SYSTEMS = {
     "spm": (False, True),
     "sgate-spm": (True, True),
 }  # gate, SPM
+TEST_SET = "newsroom"
 TEST_SEED = 2  # stories 0, 1, ... of this seed are for testing; those of seed 1 for training
 
 
@@ -121,61 +125,45 @@ def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
     )
 
 
-def headlines(loaded: Loaded, stories: Sequence[Story]) -> list[list[str]]:
-    model, subwords, profile = loaded
-    found = []
-    for start in range(0, len(stories), 100):
-        some = stories[start : start + 100]
-        batch = Batch.of([(subwords.encode(profile.words(story.lede)), []) for story in some])
-        found += [
-            subwords.decode(ids) for ids in greedy(model, batch.sources, batch.source_lengths)
-        ]
-    return found
-
-
-def scored(loaded: Loaded, stories: Sequence[Story]) -> dict[str, Any]:
-    profile = loaded.profile
-    written = headlines(loaded, stories)
-    rouges = rouge.mean(
-        rouge.score(profile.join(words), story.headline)
-        for words, story in zip(written, stories, strict=True)
+def judged(name: str, test_set: HeldOut, options: argparse.Namespace) -> dict[str, Any]:
+    """Evaluate a system, if that is not done, and read what came of it."""
+    best, folder = options.folder / name / "best", options.folder / "evaluations" / name
+    headliner = Headliner.load(best)
+    evaluate(
+        System(headliner, (str(best),), system_name(headliner)),
+        [test_set],
+        folder,
+        Judging(options=Options(search=SearchConfig(beam=options.beam), replace_unknown=False)),
+        command=shlex.join(["python", *sys.argv]),
+        resume=True,
     )
-    odds = odd.total(
-        odd.count(*(profile.plain(words) for words in (one, *map(profile.words, story[1::-1]))))
-        for one, story in zip(written, stories, strict=True)
-    )
-    gold = [parse(story.alignment) for story in stories]
-    links = align(loaded, [(story.lede, story.headline) for story in stories])
-    return {
-        "rouge": [score.f1 for score in (rouges.rouge1, rouges.rouge2, rouges.rouge_l)],
-        "odd": [odds.repeating, odds.lacking, odds.irrelevant],
-        "alignment": {method: alignment_score(one, gold) for method, one in links.items()},
-    }
+    aligned = json.loads((folder / test_set.name / ALIGNMENT).read_text())
+    return read_summary(folder) | {"quality": aligned["quality"]}
 
 
-def tables(results: dict[str, dict[str, Any]]) -> str:
+def tables(results: Sequence[dict[str, Any]]) -> str:
     lines = [
         "| system | R-1 | R-2 | R-L | repeating | lacking | irrelevant |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, result in results.items():
-        scores = " | ".join(f"{100 * score:.2f}" for score in result["rouge"])
-        lines.append(f"| {name} | {scores} | " + " | ".join(map(str, result["odd"])) + " |")
-    lines += [
-        "",
-        "| system | aligned by | precision | recall | error rate |",
-        "| --- | --- | ---: | ---: | ---: |",
-    ]
-    for name, result in results.items():
-        for method, score in result["alignment"].items():
-            if METHODS[method].startswith("baseline") and name != list(results)[-1]:
+    for result in results:
+        one = result["sets"][TEST_SET]
+        scores = [f"{100 * one[name]['f1']:.2f}" for name in ("rouge1", "rouge2", "rougeL")]
+        odd = [str(one["odd"][kind]) for kind in KINDS]
+        lines.append(f"| {' | '.join([result['system'], *scores, *odd])} |")
+    figures = ["precision", "recall", "error_rate", "dropped_recall", "pad_recall"]
+    heads = [name.replace("_", " ").replace("pad", "`<pad>`") for name in figures]
+    lines += ["", f"| system | aligned by | {' | '.join(heads)} |", "| --- | --- |" + " ---: |" * 5]
+    for result in results:
+        for method, score in result["quality"].items():
+            baseline = METHODS[method].startswith("baseline")
+            if baseline and result is not results[-1]:
                 continue
-            values = " | ".join(
-                f"{v:.3f}" for v in (score.precision, score.recall, score.error_rate)
-            )
-            who = "-" if METHODS[method].startswith("baseline") else name
-            lines.append(f"| {who} | {METHODS[method]} | {values} |")
-    return "\n".join(lines)
+            values = ["" if score[name] is None else f"{score[name]:.3f}" for name in figures]
+            who = "-" if baseline else result["system"]
+            lines.append(f"| {who} | {METHODS[method]} | {' | '.join(values)} |")
+    signature = results[0]["sets"][TEST_SET]["signature"]
+    return "\n".join([*lines, "", f"`{signature}`"])
 
 
 def facts(folder: Path) -> str:
@@ -200,6 +188,7 @@ def main() -> None:
     parser.add_argument("--halve-from", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-minutes", type=float)
+    parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--stories", type=int, default=1000, help="for testing")
     parser.add_argument("--only-train", action="store_true", help="leave the tables out")
     options = parser.parse_args()
@@ -210,12 +199,20 @@ def main() -> None:
         trained(name, dataset, options)
     if options.only_train:
         return
-    stories, results = list(generate(options.stories, TEST_SEED)), {}
-    for name in SYSTEMS:
-        if (options.folder / name / "best").exists():
-            loaded = load_model(options.folder / name / "best")
-            results[loaded.model.config.name] = scored(loaded, stories)
-            print(f"{loaded.model.config.name}: {facts(options.folder / name)}")
+    table = options.folder / "test.jsonl"
+    stories = generate(options.stories, TEST_SEED)
+    write_table(table, (story._asdict() for story in stories), Story._fields)
+    test_set = read_test_set(f"{TEST_SET}={table}")
+    done = [name for name in SYSTEMS if (options.folder / name / "best").exists()]
+    results = []
+    for name in done:
+        results.append(judged(name, test_set, options))
+        print(f"{results[-1]['system']}: {facts(options.folder / name)}")
+    write_report(
+        [options.folder / "evaluations" / name for name in done],
+        options.folder / "report.html",
+        title="The four systems on the synthetic newsroom",
+    )
     gpu = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
     print(f"{described()}, {gpu}torch {torch.__version__}, commit {commit()}\n")
     print(tables(results))

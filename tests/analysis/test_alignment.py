@@ -15,9 +15,13 @@ from ledeline.analysis.alignment import (
     attention_links,
     diagonal_links,
     identity_links,
+    num_words,
     owners,
+    pad_places,
     parse,
     pharaoh,
+    quality,
+    read_gold,
     spm_links,
     to_words,
 )
@@ -66,6 +70,40 @@ def test_malformed_links(item: str) -> None:
     with pytest.raises(CorpusError) as caught:
         parse(f"0-0 {item} 1-1")
     assert repr(item) in str(caught.value)
+
+
+GOLD_PAIRS = [("Oil prices  rise.", "Oil up"), ("a\u200b \u200b b", ""), ("x", "y z")]
+
+
+def test_gold_of_pairs() -> None:
+    lines = ["0-0 2-1\n", "", " 0-1 "]
+    expected = [links((0, 0), (2, 1)), links(), links((0, 1))]
+    assert read_gold(lines, "gold.txt") == expected
+    assert read_gold(iter(lines), "gold.txt", iter(GOLD_PAIRS)) == expected
+    assert read_gold([], "gold.txt", []) == []
+
+
+def test_gold_of_the_newsroom() -> None:
+    stories = list(generate(50, 1))
+    pairs = [(story.lede, story.headline) for story in stories]
+    found = read_gold((story.alignment for story in stories), "newsroom", pairs)
+    assert list(map(pharaoh, found)) == [story.alignment for story in stories]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["0-0", "0-0", "0-0 0:1"], "gold.txt, line 3: '0:1' is no link"),
+        (["3-0", "", ""], "gold.txt, line 1: the link 3-0 .* 3 words in the lede and 2 in the"),
+        (["0-0 2-2", "", ""], "gold.txt, line 1: the link 2-2 "),
+        (["0-0", "1-0", ""], "gold.txt, line 2: the link 1-0 .* 2 words in the lede and 0 in the"),
+        (["0-0", ""], "gold.txt has 2 lines of links for 3 pairs"),
+        (["0-0", "", "", ""], "gold.txt has 4 lines of links for 3 pairs"),
+    ],
+)
+def test_wrong_gold_is_refused_by_line(lines: list[str], message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        read_gold(lines, "gold.txt", GOLD_PAIRS)
 
 
 # -- sub-words -> words ---------------------------------------------------------------------------
@@ -200,6 +238,11 @@ def test_chunks_inside_raw_text_keep_their_words(profile: Profile, chunks: list[
     assert owners(text, profile, subwords) == expected
 
 
+def test_words_are_counted_as_they_are_owned() -> None:
+    assert [num_words(lede) for lede, _ in GOLD_PAIRS] == [3, 2, 1]
+    assert num_words("") == num_words("\u200b \n") == 0
+
+
 def test_to_words() -> None:
     source_owners, headline_owners = [0, 0, 1, 2, 2], [0, 1, 1]
     found = to_words(links((0, 0), (1, 0), (2, 1), (4, 2)), source_owners, headline_owners)
@@ -306,6 +349,18 @@ def test_unknown_rule_is_refused() -> None:
         spm_links(Q, SOURCE, rule="word", attention=ATTENTION)  # type: ignore[arg-type]
 
 
+def test_what_is_left_to_padding() -> None:
+    """A headline of one sub-word, so the steps behind its <eos> are the third and the fourth."""
+    q = np.zeros((4, 8))
+    q[[0, 1, 2, 3], [6, 7, 5, 4]] = 1  # the last predicts what the source does not have
+    attention = np.full((4, 4), 0.1)
+    attention[2, 2] = 0.7  # of the two places of type 5
+    assert pad_places(q, SOURCE, 1, attention=attention) == {2}
+    assert pad_places(q, SOURCE, 0, attention=attention) == {1, 2}
+    assert pad_places(q, SOURCE, 3, attention=attention) == frozenset()
+    assert pad_places(q[:2], SOURCE, 1, attention=attention[:2]) == frozenset()  # no room for any
+
+
 def test_attention_links() -> None:
     assert attention_links(ATTENTION, 3) == links((1, 0), (3, 1), (0, 2))
     assert attention_links(ATTENTION, 2) == links((1, 0), (3, 1))
@@ -397,3 +452,74 @@ def test_error_rate_is_one_less_f1(pairs: list[tuple[Links, Links]]) -> None:
     swapped = alignment_score([s for _, s in pairs], [a for a, _ in pairs])
     assert (swapped.precision, swapped.recall) == (r, p)
     assert swapped.error_rate == found.error_rate
+
+
+# -- dropped words --------------------------------------------------------------------------------
+
+# Two pairs with ledes of four and three words; gold drops words 1 and 3, and word 0.
+DROPPED_GOLD = [links((0, 0), (2, 1)), links((1, 0), (2, 0))]
+DROPPED_FOUND = [links((0, 0), (1, 1), (2, 1)), links((2, 0))]  # drops 3, and 0 and 1
+
+
+def test_dropped_words_by_hand() -> None:
+    found = alignment_score(DROPPED_FOUND, DROPPED_GOLD, iter([4, 3]))
+    assert found.num_dropped == 3
+    assert found.dropped_recall == 2 / 3
+    assert found.dropped_precision == 2 / 3
+    longer = alignment_score(DROPPED_FOUND, DROPPED_GOLD, [6, 3])  # two more that both drop
+    assert (longer.num_dropped, longer.dropped_recall) == (5, 4 / 5)
+    assert (found.pad_recall, found.pad_precision) == (None, None)
+
+
+def test_what_is_left_to_padding_is_dropped() -> None:
+    left = [frozenset({3, 2, 0}), frozenset({0})]
+    found = alignment_score(DROPPED_FOUND, DROPPED_GOLD, [4, 3], left)
+    assert (found.pad_recall, found.pad_precision) == (2 / 3, 1 / 2)
+    assert found.dropped_recall == 2 / 3
+
+
+def test_dropped_words_need_the_number_of_words() -> None:
+    found = alignment_score(DROPPED_FOUND, DROPPED_GOLD, None, [frozenset(), frozenset()])
+    assert found.num_dropped is found.dropped_recall is found.dropped_precision is None
+    assert found.pad_recall is found.pad_precision is None
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "precision", "recall"),
+    [
+        (links((0, 0)), links((0, 0)), 1.0, 1.0),  # nothing to drop, nothing dropped
+        (links(), links((0, 0)), 0.0, 0.0),
+        (links((0, 0)), links(), 0.0, 0.0),
+        (links(), links(), 1.0, 1.0),
+    ],
+)
+def test_extremes_of_dropping(
+    predicted: Links, gold: Links, precision: float, recall: float
+) -> None:
+    found = alignment_score([predicted], [gold], [1])
+    assert (found.dropped_precision, found.dropped_recall) == (precision, recall)
+
+
+@pytest.mark.parametrize("sizes", [[4], [4, 3, 2]])
+def test_numbers_of_words_must_be_as_many(sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        alignment_score(DROPPED_FOUND, DROPPED_GOLD, sizes)
+
+
+def test_quality_of_methods() -> None:
+    found = {"spm-sentence": DROPPED_FOUND, "attention": DROPPED_FOUND, "identity": DROPPED_GOLD}
+    left = [frozenset({3}), frozenset[int]()]
+    scores = quality(found, DROPPED_GOLD, [4, 3], left)
+    assert list(scores) == list(found)
+    assert scores["spm-sentence"] == alignment_score(DROPPED_FOUND, DROPPED_GOLD, [4, 3], left)
+    assert scores["spm-sentence"].pad_recall == 1 / 3
+    assert scores["attention"] == alignment_score(DROPPED_FOUND, DROPPED_GOLD, [4, 3])
+    assert scores["identity"].error_rate == 0
+    assert quality(found, DROPPED_GOLD)["attention"].dropped_recall is None
+
+
+def test_score_for_json() -> None:
+    fields = alignment_score(DROPPED_FOUND, DROPPED_GOLD, [4, 3]).as_dict()
+    assert fields["num_gold"] == 4
+    assert fields["dropped_recall"] == 2 / 3
+    assert fields["pad_recall"] is None

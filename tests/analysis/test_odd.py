@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.analysis.odd import Odd, count, total
+from ledeline.analysis.odd import (
+    Odd,
+    count,
+    irrelevant_places,
+    irrelevant_words,
+    repeated_places,
+    repeated_words,
+    total,
+)
 from ledeline.text import NATURAL, PAPER
 from ledeline.words import FUNCTION_WORDS, is_content
 
@@ -30,6 +38,43 @@ def slow_count(output: list[str], reference: list[str], source: list[str]) -> Od
 @given(words, words, words)
 def test_count(output: list[str], reference: list[str], source: list[str]) -> None:
     assert count(output, reference, source) == slow_count(output, reference, source)
+
+
+@given(words, words, words)
+def test_the_words_are_those_counted(
+    output: list[str], reference: list[str], source: list[str]
+) -> None:
+    repeating = repeated_words(output, reference)
+    excess = {word: output.count(word) - reference.count(word) for word in repeating}
+    assert sum(excess.values()) == count(output, reference).repeating
+    assert all(output.count(word) > 1 and excess[word] > 0 for word in repeating)
+    irrelevant = irrelevant_words(output, reference, source)
+    assert sum(map(output.count, irrelevant)) == count(output, reference, source).irrelevant
+
+
+@pytest.mark.parametrize(
+    ("output", "reference", "places"),
+    [
+        (
+            "duran duran duran duran",
+            "duran duran group",
+            [2, 3],
+        ),  # the first two are as they should
+        ("gas oil gas oil oil", "oil", [0, 2, 3, 4]),
+        ("oil oil", "oil oil", []),
+        ("oil gas", "", []),
+        ("", "oil", []),
+    ],
+)
+def test_where_the_repeating_words_stand(output: str, reference: str, places: list[int]) -> None:
+    assert repeated_places(output.split(), reference.split()) == places
+    assert repeated_words(output.split(), reference.split()) == {output.split()[i] for i in places}
+
+
+def test_where_the_irrelevant_words_stand() -> None:
+    output, reference, source = "the Zebra fell in Oil zebra".split(), ["oil"], ["FELL"]
+    assert irrelevant_places(output, reference, source) == [1, 5]
+    assert irrelevant_words(output, reference, source) == {"Zebra", "zebra"}  # as they stand
 
 
 @pytest.mark.parametrize(

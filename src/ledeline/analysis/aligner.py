@@ -1,19 +1,25 @@
 """Pairs of text aligned by a model in every way it can, beside baselines that know nothing."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
+from typing import Final, NamedTuple
 
 from ledeline.analysis.alignment import (
     Links,
     attention_links,
     diagonal_links,
     identity_links,
+    num_words,
     owners,
+    pad_places,
     spm_links,
     to_words,
 )
+from ledeline.analysis.reading import Reading, look
 from ledeline.model.files import Loaded
-from ledeline.reasons import Seen, force
+from ledeline.model.seq2seq import Seq2Seq
+from ledeline.progress import Progress, counted, silent
+from ledeline.reasons import Seen
 
 METHODS: Final = {
     "spm-vocabulary": "SPM, the likeliest type of all (the paper's rule)",
@@ -23,39 +29,82 @@ METHODS: Final = {
     "identity": "baseline: the word at the same place",
     "diagonal": "baseline: the word at the proportional place",
 }
+STAGE: Final = "align"
 
 
-def align(loaded: Loaded, pairs: Sequence[tuple[str, str]]) -> dict[str, list[Links]]:
+def methods(model: Seq2Seq) -> tuple[str, ...]:
+    """The methods of METHODS that a model has, in their order."""
+    return tuple(name for name in METHODS if model.spm is not None or not name.startswith("spm"))
+
+
+class Aligned(NamedTuple):
+    """One pair: links between white-space words, and what the SPM says was dropped."""
+
+    links: dict[str, Links]  # by method
+    left_to_pad: frozenset[int] | None  # words of the lede predicted at <pad>; None without SPM
+
+
+def align(
+    loaded: Loaded, pairs: Sequence[tuple[str, str]], progress: Progress = silent
+) -> dict[str, list[Links]]:
     """Link the white-space words of each (lede, headline), by each method the model has."""
-    profile, subwords = loaded.profile, loaded.subwords
-    ids = [
-        (
-            subwords.encode(profile.words(lede)),
-            subwords.encode(profile.headline(profile.words(headline))),
-        )
-        for lede, headline in pairs
-    ]
-    found: dict[str, list[Links]] = {}
-    for (lede, headline), (source, target), seen in zip(
-        pairs, ids, force(loaded.model, ids), strict=True
-    ):
-        source_owners = owners(lede, profile, subwords)
-        headline_owners = owners(headline, profile, subwords, headline=True)
-        for method, links in _model_links(seen, source, len(target)).items():
-            found.setdefault(method, []).append(to_words(links, source_owners, headline_owners))
-        num_words = len(lede.split()), len(headline.split())
-        found.setdefault("identity", []).append(identity_links(*num_words))
-        found.setdefault("diagonal", []).append(diagonal_links(*num_words))
+    found: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
+    for links in counted(align_each(loaded, pairs), STAGE, len(pairs), progress):
+        for method, those in links.items():
+            found[method].append(those)
     return found
 
 
-def _model_links(seen: Seen, source: list[int], num_headline: int) -> dict[str, Links]:
+def align_each(loaded: Loaded, pairs: Iterable[tuple[str, str]]) -> Iterator[dict[str, Links]]:
+    """The same pair by pair, of any number of pairs."""
+    return (aligned.links for aligned in alignments(loaded, pairs))
+
+
+def alignments(loaded: Loaded, pairs: Iterable[tuple[str, str]]) -> Iterator[Aligned]:
+    """The links of each (lede, headline), and what was left to <pad>; some are held at a time.
+
+    A lede is read as a `Headliner` reads it, up to `reading.LONGEST` sub-words, and a headline as
+    far. Words behind that have no links by a model, and a pair has none whose lede or headline is
+    empty, no text, or a lede that is unknown to the last character.
+    """
+    for_links, for_look = tee(pairs)
+    for pair, (reading, seen) in zip(for_links, look(loaded, for_look, padded=True), strict=True):
+        yield _aligned(loaded, pair, reading, seen)
+
+
+def _aligned(loaded: Loaded, pair: tuple[str, str], reading: Reading, seen: Seen | None) -> Aligned:
+    links: dict[str, Links] = dict.fromkeys(methods(loaded.model), frozenset())
+    left: frozenset[int] | None = None if loaded.model.spm is None else frozenset()
+    if seen is not None:
+        lede, headline = pair
+        source_owners = owners(lede, loaded.profile, loaded.subwords)
+        headline_owners = owners(headline, loaded.profile, loaded.subwords, headline=True)
+        for method, between in _model_links(seen, reading).items():
+            links[method] = to_words(between, source_owners, headline_owners)
+        left = _left_to_pad(seen, reading, source_owners)
+    sizes = num_words(pair[0]), num_words(pair[1])
+    return Aligned(
+        links | {"identity": identity_links(*sizes), "diagonal": diagonal_links(*sizes)}, left
+    )
+
+
+def _model_links(seen: Seen, reading: Reading) -> dict[str, Links]:
     """Links between sub-words."""
-    links = {}
+    links, source, num_headline = {}, reading.lede.ids, len(reading.ids)
     if seen.q is not None:
-        q, attention = seen.q[:-1], seen.attention[:-1]  # the last step writes <eos>
+        q, attention = seen.q[:num_headline], seen.attention[:num_headline]
         links["spm-vocabulary"] = spm_links(q, source, rule="vocabulary", attention=attention)
         links["spm-sentence"] = spm_links(q, source, rule="sentence", attention=attention)
     links["attention"] = attention_links(seen.attention, num_headline)
     links["attention-shifted"] = attention_links(seen.attention, num_headline, shift=1)
     return links
+
+
+def _left_to_pad(
+    seen: Seen, reading: Reading, source_owners: Sequence[int]
+) -> frozenset[int] | None:
+    """The words of which a sub-word is predicted at <pad>."""
+    if seen.q is None:
+        return None
+    places = pad_places(seen.q, reading.lede.ids, len(reading.ids), attention=seen.attention)
+    return frozenset(source_owners[i] for i in places)

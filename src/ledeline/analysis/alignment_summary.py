@@ -1,15 +1,18 @@
 """How a system aligns a set of pairs: quality against gold, words it takes for each other, maps."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from ledeline.analysis.aligner import STAGE, alignments, methods
 from ledeline.analysis.alignment import AlignmentScore, Links, num_words, quality, read_gold
 from ledeline.analysis.heatmap import heat_map
+from ledeline.analysis.reading import read_pair
 from ledeline.analysis.wordpairs import Rule, WordPairs, sample, word_pairs
 from ledeline.corpus.testsets import HeldOut
 from ledeline.model.files import Loaded
 from ledeline.progress import Progress, counted, silent
+from ledeline.shuffle import shuffled
 
 _RULES: Final[dict[str, Rule]] = {
     "spm-vocabulary": "vocabulary",
@@ -27,12 +30,16 @@ class Alignments(NamedTuple):
     quality: dict[str, AlignmentScore] | None  # None without gold
 
 
+def read_links(test_set: HeldOut) -> list[Links] | None:
+    """The gold links of a test set, where it has any."""
+    if test_set.alignments is None:
+        return None
+    return read_gold(test_set.alignments, test_set.gold_file, test_set.pairs)
+
+
 def align_set(loaded: Loaded, test_set: HeldOut, progress: Progress = silent) -> Alignments:
     """Align all pairs, and score the links where there is gold."""
-    pairs = list(zip(test_set.ledes, test_set.headlines, strict=True))
-    gold = None
-    if test_set.alignments is not None:
-        gold = read_gold(test_set.alignments, test_set.gold_file, pairs)
+    pairs, gold = test_set.pairs, read_links(test_set)
     links: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
     left_to_pad: list[frozenset[int]] = []
     for aligned in counted(alignments(loaded, pairs), STAGE, len(pairs), progress):
@@ -50,7 +57,7 @@ def word_tables(
     loaded: Loaded, test_set: HeldOut, number: int, seed: int, progress: Progress = silent
 ) -> dict[str, WordPairs]:
     """The words that are aligned in a sample of the pairs, by the paper's rule and by attention."""
-    pairs = sample(list(zip(test_set.ledes, test_set.headlines, strict=True)), number, seed)
+    pairs = sample(test_set.pairs, number, seed)
     wanted = ("spm-vocabulary", "attention") if loaded.model.spm is not None else ("attention",)
     return {
         method: word_pairs(loaded, pairs, rule=_RULES[method], progress=progress)
@@ -86,10 +93,9 @@ def alignment_summary(
 
 def _easy_places(loaded: Loaded, ledes: Sequence[str], number: int, seed: int) -> list[int]:
     """Some pairs to draw, of those with a lede that is not long and that the model can read."""
-    profile, subwords = loaded.profile, loaded.subwords
-    places = [
+    easy = (
         place
-        for place, lede in enumerate(ledes)
-        if 0 < num_words(lede) <= _EASY_WORDS and subwords.encode(profile.words(lede))
-    ]
-    return sample(places, number, seed)
+        for place in shuffled(seed, 0, len(ledes)).tolist()
+        if num_words(ledes[place]) <= _EASY_WORDS and read_pair(loaded, ledes[place], "").lede.ids
+    )
+    return sorted(islice(easy, number))

@@ -31,9 +31,9 @@ def count(
     that neither source nor reference has, in whatever case; the others compare words as they are.
     """
     return Odd(
-        repeating=_num_repeating(output, reference),
+        repeating=len(repeated_places(output, reference)),
         lacking=max(0, len(reference) - len(output)),
-        irrelevant=None if source is None else _num_irrelevant(output, [*reference, *source]),
+        irrelevant=None if source is None else len(irrelevant_places(output, reference, source)),
     )
 
 
@@ -48,12 +48,40 @@ def total(odds: Iterable[Odd]) -> Odd:
     )
 
 
-def _num_repeating(output: Sequence[str], reference: Sequence[str]) -> int:
-    wanted = Counter(reference)
-    times = Counter(output)
-    return sum(max(0, times[word] - wanted[word]) for word in times if times[word] > 1)
+def repeated_places(output: Sequence[str], reference: Sequence[str]) -> list[int]:
+    """Where the repeating words stand in the output: the occurrences counted, left to right.
+
+    Of a word that the reference has twice, the first two occurrences are no oddity.
+    """
+    wanted, times = Counter(reference), Counter(output)
+    seen: Counter[str] = Counter()
+    places = []
+    for place, word in enumerate(output):
+        seen[word] += 1
+        if times[word] > 1 and seen[word] > wanted[word]:
+            places.append(place)
+    return places
 
 
-def _num_irrelevant(output: Sequence[str], relevant: Iterable[str]) -> int:
-    known = set(map(str.casefold, relevant))
-    return sum(is_content(word) and word.casefold() not in known for word in output)
+def irrelevant_places(
+    output: Sequence[str], reference: Sequence[str], source: Sequence[str]
+) -> list[int]:
+    """Where the irrelevant words stand in the output."""
+    known = {word.casefold() for words in (reference, source) for word in words}
+    return [
+        place
+        for place, word in enumerate(output)
+        if is_content(word) and word.casefold() not in known
+    ]
+
+
+def repeated_words(output: Sequence[str], reference: Sequence[str]) -> frozenset[str]:
+    """Which words of the output are repeating."""
+    return frozenset(output[place] for place in repeated_places(output, reference))
+
+
+def irrelevant_words(
+    output: Sequence[str], reference: Sequence[str], source: Sequence[str]
+) -> frozenset[str]:
+    """Which words of the output are irrelevant, in the case they have there."""
+    return frozenset(output[place] for place in irrelevant_places(output, reference, source))

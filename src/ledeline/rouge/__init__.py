@@ -1,8 +1,10 @@
-"""ROUGE-1, ROUGE-2 and ROUGE-L as ROUGE-1.5.5 computes them: statistics, then scores.
+"""The numbers of ROUGE-1.5.5 ``-n 2 -m -w 1.2``: statistics, then scores, then a signature.
 
-One candidate against one reference, each a line of text, without stemming.
+A headline is one line of text; it is scored against one reference or several.
 """
 
-from ledeline.rouge.scores import Rouge, Score, mean, score
+from ledeline.rouge.scores import Rouge, Score, mean, score, score_all
+from ledeline.rouge.settings import Settings
+from ledeline.rouge.signature import signature
 
-__all__ = ["Rouge", "Score", "mean", "score"]
+__all__ = ["Rouge", "Score", "Settings", "mean", "score", "score_all", "signature"]

@@ -1,12 +1,19 @@
 """From statistics to scores: precision, recall and F1 between 0 and 1, rounded as ROUGE-1.5.5."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import fsum
 
-from ledeline.rouge.statistics import Overlap, gather
+from ledeline.errors import ScoreError
+from ledeline.progress import Progress, counted, silent
+from ledeline.rouge.settings import DEFAULT, Settings
+from ledeline.rouge.statistics import gather
+from ledeline.rouge.tokens import tokenisers
+from ledeline.rouge.weighted import WEIGHT, WeightedOverlap, gather_weighted
 
 _NUM_DECIMALS = 5
+_LIMIT = 2**16  # scores in memory, by their counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +27,50 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Rouge:
-    """The three measures of one pair, or their means over pairs."""
+    """The measures of one pair, or their means over pairs."""
 
     rouge1: Score
     rouge2: Score
     rouge_l: Score
+    rouge_w: Score | None = None  # where the settings ask for it
 
 
-def score(candidate: str, reference: str) -> Rouge:
-    """Score a headline against its reference; 0 where either has nothing to compare."""
-    return Rouge(*map(_score, gather(candidate, reference)))
+def score(candidate: str, references: str | Sequence[str], settings: Settings = DEFAULT) -> Rouge:
+    """Score a headline against its reference or references; 0 where nothing can be compared."""
+    return score_all([candidate], [references], settings)[0]
+
+
+def score_all(
+    candidates: Sequence[str],
+    references: Sequence[str | Sequence[str]],
+    settings: Settings = DEFAULT,
+    progress: Progress = silent,
+) -> list[Rouge]:
+    """Score many headlines, each against its reference or references."""
+    if len(candidates) != len(references):
+        raise ScoreError(
+            f"there are {len(candidates)} headlines and {len(references)} references; "
+            "each headline needs its own"
+        )
+    compare = _comparison(settings)
+    pairs = zip(candidates, references, strict=True)
+    return [compare(*pair) for pair in counted(pairs, "score", len(candidates), progress)]
+
+
+def _comparison(settings: Settings) -> Callable[[str, str | Sequence[str]], Rouge]:
+    tokens_of_candidate, tokens_of_reference = tokenisers(settings)
+    weighted = settings.weighted
+
+    def compare(candidate: str, references: str | Sequence[str]) -> Rouge:
+        texts = (references,) if isinstance(references, str) else references
+        if not texts:
+            raise ScoreError(f"there is no reference for the headline {candidate!r}; give one")
+        ours, theirs = tokens_of_candidate(candidate), [*map(tokens_of_reference, texts)]
+        one, two, longest = gather(ours, theirs)
+        plain = _score(*one), _score(*two), _score(*longest)
+        return Rouge(*plain, _weighted_score(gather_weighted(ours, theirs)) if weighted else None)
+
+    return compare
 
 
 def mean(scores: Iterable[Rouge]) -> Rouge:
@@ -37,10 +78,12 @@ def mean(scores: Iterable[Rouge]) -> Rouge:
     scores = list(scores)
     if not scores:
         raise ValueError("there is no mean of no scores")
+    weighted = [pair.rouge_w for pair in scores if pair.rouge_w is not None]
     return Rouge(
         _mean([pair.rouge1 for pair in scores]),
         _mean([pair.rouge2 for pair in scores]),
         _mean([pair.rouge_l for pair in scores]),
+        _mean(weighted) if len(weighted) == len(scores) else None,
     )
 
 
@@ -52,12 +95,22 @@ def _mean(scores: list[Score]) -> Score:
     )
 
 
-def _score(overlap: Overlap) -> Score:
+@lru_cache(_LIMIT)
+def _score(num_matches: int, num_candidate: int, num_reference: int) -> Score:
+    return _with_f1(_ratio(num_matches, num_candidate), _ratio(num_matches, num_reference))
+
+
+def _weighted_score(overlap: WeightedOverlap) -> Score:
+    return _with_f1(
+        _ratio(overlap.matches, overlap.candidate, 1 / WEIGHT),
+        _ratio(overlap.matches, overlap.reference, 1 / WEIGHT),
+    )
+
+
+def _with_f1(precision: float, recall: float) -> Score:
     """F1 is made from precision and recall as they are printed, that is rounded."""
-    precision = _ratio(overlap.num_matches, overlap.num_candidate)
-    recall = _ratio(overlap.num_matches, overlap.num_reference)
     return Score(precision, recall, _ratio(precision * recall, 0.5 * precision + 0.5 * recall))
 
 
-def _ratio(part: float, whole: float) -> float:
-    return round(part / whole, _NUM_DECIMALS) if whole else 0.0
+def _ratio(part: float, whole: float, power: float = 1.0) -> float:
+    return round((part / whole) ** power, _NUM_DECIMALS) if whole else 0.0

@@ -1,11 +1,10 @@
 """What two texts share: the counts that ROUGE scores are made of."""
 
-import re
-from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
-_TOKEN = re.compile(r"[a-z0-9]+")
+T = TypeVar("T")
 
 
 class Overlap(NamedTuple):
@@ -24,36 +23,50 @@ class Statistics(NamedTuple):
     rouge_l: Overlap
 
 
-def gather(candidate: str, reference: str) -> Statistics:
-    """Compare two texts."""
-    ours, theirs = tokens(candidate), tokens(reference)
+def gather(candidate: list[str], references: Sequence[list[str]]) -> Statistics:
+    """Compare the tokens of a text with those of its references; counts are summed over these."""
+    found = [_compare(candidate, reference) for reference in references]
+    return found[0] if len(found) == 1 else Statistics(*map(_summed, zip(*found, strict=True)))
+
+
+def _compare(candidate: list[str], reference: list[str]) -> Statistics:
     return Statistics(
-        ngram_overlap(ours, theirs, 1),
-        ngram_overlap(ours, theirs, 2),
-        Overlap(lcs_length(ours, theirs), len(ours), len(theirs)),
+        overlap(candidate, reference),
+        overlap(bigrams(candidate), bigrams(reference)),
+        Overlap(lcs_length(candidate, reference), len(candidate), len(reference)),
     )
 
 
-def tokens(text: str) -> list[str]:
-    """Text -> the tokens that are compared: runs of a-z and 0-9 after A-Z became a-z.
-
-    ROUGE-1.5.5 reads bytes: ``-`` stands alone, any other byte is a space, and a token must start
-    with a letter, a digit or ``$``, which by then is a space. So what is left is these runs, and
-    all bytes beyond ASCII part words. Here each character beyond ASCII becomes one ``?``, which
-    parts them as well as its bytes in UTF-8. A text is one line; a newline in it is a space.
-    """
-    return _TOKEN.findall(text.encode("ascii", "replace").lower().decode("ascii"))
+def _summed(overlaps: Sequence[Overlap]) -> Overlap:
+    return Overlap(*map(sum, zip(*overlaps, strict=True)))
 
 
-def ngram_overlap(candidate: Sequence[str], reference: Sequence[str], n: int) -> Overlap:
-    """Count n-grams; one of the candidate matches at most as often as the reference has it."""
-    ours, theirs = _ngrams(candidate, n), _ngrams(reference, n)
-    num_matches = sum(min(count, theirs[gram]) for gram, count in ours.items() if gram in theirs)
-    return Overlap(num_matches, max(0, len(candidate) - n + 1), max(0, len(reference) - n + 1))
+def overlap(candidate: list[T], reference: list[T]) -> Overlap:
+    """Count units; one of the candidate matches at most as often as the reference has it."""
+    ours, theirs = set(candidate), set(reference)
+    shared = ours & theirs
+    num_matches = len(shared)
+    if len(ours) < len(candidate) and len(theirs) < len(reference):  # both repeat something
+        num_matches = _num_clipped(candidate, reference, shared)
+    return Overlap(num_matches, len(candidate), len(reference))
 
 
-def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    return Counter(zip(*(words[start:] for start in range(n)), strict=False))
+def _num_clipped(candidate: list[T], reference: list[T], shared: set[T]) -> int:
+    left = dict.fromkeys(shared, 0)
+    for unit in reference:
+        if unit in left:
+            left[unit] += 1
+    num_matches = 0
+    for unit in candidate:
+        if left.get(unit):
+            left[unit] -= 1
+            num_matches += 1
+    return num_matches
+
+
+def bigrams(words: list[str]) -> list[tuple[str, str]]:
+    """Pair each word with the next."""
+    return list(pairwise(words))
 
 
 def lcs_length(one: Sequence[str], other: Sequence[str]) -> int:
@@ -64,10 +77,13 @@ def lcs_length(one: Sequence[str], other: Sequence[str]) -> int:
     (Hyyrö, 2004).
     """
     places: dict[str, int] = {}
-    for number, word in enumerate(one):
-        places[word] = places.get(word, 0) | 1 << number
-    level = full = (1 << len(one)) - 1
+    place = 1
+    for word in one:
+        places[word] = places.get(word, 0) | place
+        place += place
+    level = full = place - 1
     for word in other:
-        matches = level & places.get(word, 0)
-        level = (level + matches | level - matches) & full
+        if word in places:
+            matches = level & places[word]
+            level = (level + matches | level - matches) & full
     return len(one) - level.bit_count()

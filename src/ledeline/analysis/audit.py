@@ -1,0 +1,94 @@
+"""Odd generation in anybody's headlines: what is odd in each, in all, and in which the most."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from ledeline.analysis import odd
+from ledeline.analysis.odd import Odd
+from ledeline.text import Profile
+
+Text: TypeAlias = str | Sequence[str]
+
+KINDS: Final = ("repeating", "lacking", "irrelevant")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What is odd in the headlines of one system."""
+
+    odds: tuple[Odd, ...]  # one a headline, in order
+
+    @property
+    def total(self) -> Odd:
+        """The sums over all headlines."""
+        return odd.total(self.odds)
+
+    def knows(self, kind: str) -> bool:
+        """Whether words of a kind are counted; irrelevant ones only where sources were given."""
+        return self._counts(kind) is not None
+
+    def histogram(self, kind: str) -> list[int] | None:
+        """At place n, how many headlines have n odd words of a kind; None where that is unknown."""
+        counts = self._counts(kind)
+        if counts is None:
+            return None
+        times = Counter(counts)
+        return [times[number] for number in range(max(counts, default=-1) + 1)]
+
+    def worst(self, kind: str, limit: int) -> list[int]:
+        """Places of the headlines with the most odd words of a kind, worst first, then in order."""
+        counts = self._counts(kind) or []
+        found = [place for place, number in enumerate(counts) if number > 0]
+        return sorted(found, key=lambda place: -counts[place])[: max(0, limit)]
+
+    def _counts(self, kind: str) -> list[int] | None:
+        if kind not in KINDS:
+            raise ValueError(f"no kind of odd word: {kind!r}")
+        counts = [getattr(one, kind) for one in self.odds]
+        return None if None in counts else counts
+
+
+def audit(
+    outputs: Sequence[Text], references: Sequence[Text], sources: Sequence[Text] | None = None
+) -> Audit:
+    """Count the odd words of headlines; without sources, irrelevant ones are unknown.
+
+    A text is a list of words, or a string whose words are what stands between white space.
+    """
+    lengths = {len(texts) for texts in (outputs, references, sources) if texts is not None}
+    if len(lengths) > 1:
+        raise ValueError(f"not as many outputs as references and sources: {sorted(lengths)}")
+    ledes = [None] * len(outputs) if sources is None else map(_words, sources)
+    return Audit(tuple(map(odd.count, map(_words, outputs), map(_words, references), ledes)))
+
+
+def _words(text: Text) -> Sequence[str]:
+    return text.split() if isinstance(text, str) else text
+
+
+def split(text: str, profile: Profile | None) -> list[str]:
+    """The words of a text that are compared: those of a profile, or all between white space."""
+    return text.split() if profile is None else profile.counted(profile.words(text))
+
+
+def as_dict(audit: Audit) -> dict[str, Any]:
+    """An audit for JSON: sums and histograms, None where a kind is unknown."""
+    total = audit.total
+    return {
+        "pairs": len(audit.odds),
+        **{kind: getattr(total, kind) for kind in KINDS},
+        "histograms": {kind: audit.histogram(kind) for kind in KINDS},
+    }
+
+
+def per_pair_lines(audit: Audit) -> Iterator[str]:
+    """The counts of each headline as lines of TSV under a header, an empty cell where unknown.
+
+    The lines have no line ends yet.
+    """
+    yield "\t".join(KINDS)
+    for one in audit.odds:
+        counts = (getattr(one, kind) for kind in KINDS)
+        yield "\t".join("" if number is None else str(number) for number in counts)

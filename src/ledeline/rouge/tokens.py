@@ -1,0 +1,69 @@
+"""From text to the tokens that are compared, as ROUGE-1.5.5 makes them, on bytes.
+
+The script turns A-Z into a-z, sets ``-`` apart and makes a space of every other byte that is no
+letter and no digit; then a token must start with a letter, a digit or ``$``, which by then is a
+space. So what is left is the runs of a-z and 0-9. A text is one line: a newline in it is a space.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ledeline.rouge.settings import Settings
+from ledeline.rouge.stem import STEMS, exceptions
+
+Tokenise: TypeAlias = Callable[[str], list[str]]
+
+_MARK = re.compile(r"(?<!\S)(?:<unk>|<UNK>|UNK)(?!\S)")
+_HOLE = "\0"  # stands for each letter of a mark that must not match
+_OTHER_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # those that stand for no byte
+
+
+def _table(hole: str) -> bytes:
+    lowered = (chr(byte).lower() if byte < 0x80 else " " for byte in range(0x100))
+    kept = (char if char.isalnum() else " " for char in lowered)
+    return (hole + "".join(kept)[1:]).encode("ascii")
+
+
+_TABLE = _table(" ")
+_TABLE_WITH_HOLES = _table("?")  # a token that no reference has
+
+
+def tokenisers(settings: Settings) -> tuple[Tokenise, Tokenise]:
+    """Return how candidates and how references become tokens."""
+    if settings.stem:
+        exceptions()  # now rather than at the first long word
+    reference = _tokeniser(settings, _TABLE)
+    if settings.unknown == "keep":
+        return reference, reference
+    if settings.unknown == "strict":
+        candidate = _tokeniser(settings, _TABLE_WITH_HOLES)
+        return lambda text: candidate(_hollowed(text)), reference
+    dropped: Tokenise = lambda text: reference(_MARK.sub(" ", text))  # noqa: E731
+    return dropped, dropped
+
+
+def _tokeniser(settings: Settings, table: bytes) -> Tokenise:
+    limit = settings.limit_bytes
+
+    def words(text: str) -> list[str]:
+        known = text.encode("ascii", "replace") if limit is None else utf8(text)[:limit]
+        return known.translate(table).decode("ascii").split()
+
+    def stems(text: str) -> list[str]:
+        return [STEMS[word] for word in words(text)]
+
+    return stems if settings.stem else words
+
+
+def _hollowed(text: str) -> str:
+    """Make holes of the marks, as long as they were, so that a limit in bytes cuts as before."""
+    return _MARK.sub(lambda mark: re.sub("[A-Za-z]", _HOLE, mark[0]), text.replace(_HOLE, " "))
+
+
+def utf8(text: str) -> bytes:
+    """Encode any string: a byte that was no UTF-8 is that byte, another surrogate three bytes."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return _OTHER_SURROGATE.sub("???", text).encode("utf-8", "surrogateescape")
