@@ -17,6 +17,7 @@ import torch
 
 from ledeline.analysis.aligner import METHODS
 from ledeline.analysis.audit import KINDS
+from ledeline.analysis.folder import ALIGNMENT
 from ledeline.analysis.report import write_report
 from ledeline.config import (
     CorpusConfig,
@@ -38,7 +39,7 @@ from ledeline.config import (
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import HeldOut, read_test_set
-from ledeline.evaluate import ALIGNMENT, Judging, System, evaluate, read_summary, system_name
+from ledeline.evaluate import Judging, System, evaluate, read_summary, system_name
 from ledeline.headliner import Headliner, Options
 from ledeline.prepare import prepare
 from ledeline.train.journal import commit

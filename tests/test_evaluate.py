@@ -85,6 +85,9 @@ class TestFolder:
         assert one["seconds"] > 0
         for name in ("source.txt", "reference.txt", "output.txt", "headlines.jsonl"):
             assert len(lines(tmp_path / "e" / "room" / name)) == 12
+        answers = [json.loads(line) for line in lines(tmp_path / "e" / "room" / "headlines.jsonl")]
+        assert [one["source"] for one in answers] == room.ledes
+        assert [one["reference"] for one in answers] == room.headlines
 
     def test_score_and_audit_of_its_files_agree(
         self, systems: dict[str, System], room: HeldOut, tmp_path: Path

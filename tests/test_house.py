@@ -112,7 +112,16 @@ class TestReadme:
     def test_what_it_says_works(self, tmp_path: Path) -> None:
         use = self.README.split("## Use")[1].split("## Read on")[0]
         blocks = re.findall(r"```(\w*)\n(.*?)```", use, re.S)
-        assert [language for language, _ in blocks] == ["", "toml", "", "toml", "", "", "", "python"]
+        assert [language for language, _ in blocks] == [
+            "",
+            "toml",
+            "",
+            "toml",
+            "",
+            "",
+            "",
+            "python",
+        ]
         files = iter(["pairs.toml", "train.toml"])
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         for language, text in blocks:

@@ -13,14 +13,25 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.analysis import audit as audits
 from ledeline.analysis import scoring
 from ledeline.analysis.alignment_summary import alignment_summary, read_links
 from ledeline.analysis.audit import Audit
+from ledeline.analysis.folder import (
+    ALIGNMENT,
+    FORMAT,
+    HEADLINES,
+    OUTPUT,
+    PAIRS,
+    REFERENCE,
+    SOURCE,
+    SUMMARY,
+)
 from ledeline.corpus.inputs import Texts
+from ledeline.corpus.lines import json_line
 from ledeline.corpus.testsets import HeldOut
 from ledeline.errors import ScoreError
 from ledeline.generate import generate
@@ -34,13 +45,6 @@ from ledeline.section import at_least, section
 from ledeline.staging import full_disk, locked, make_folder, whole_file
 from ledeline.text import PAPER, PROFILES, Profile
 from ledeline.train.journal import commit
-
-FORMAT: Final = 1
-SUMMARY: Final = "evaluation.json"
-SOURCE, REFERENCE, OUTPUT = "source.txt", "reference.txt", "output.txt"
-HEADLINES: Final = "headlines.jsonl"
-PAIRS: Final = "pairs.tsv"
-ALIGNMENT: Final = "alignment.json"
 
 
 @section
@@ -235,9 +239,15 @@ def _write_headlines(
     return (time.monotonic() - began if anew else None), outcome.signal
 
 
-def _read_headlines(path: Path) -> list[dict[str, Any]]:
+def _with_references(path: Path, references: Sequence[str]) -> list[dict[str, Any]]:
+    """Put each reference, as it was given, beside the headline in the file."""
     with path.open(encoding="utf-8", newline="\n") as lines:
-        return [json.loads(line) for line in lines]
+        headlines = [
+            json.loads(line) | {"reference": reference}
+            for line, reference in zip(lines, references, strict=True)
+        ]
+    _write_lines(path, (json_line(one).removesuffix("\n") for one in headlines))
+    return headlines
 
 
 # --- judgement ----------------------------------------------------------------------------------
@@ -248,7 +258,7 @@ def _judged(
 ) -> dict[str, Any]:
     """Compare what was written with what was wanted; write all files but the summary."""
     place = folder / test_set.name
-    headlines = _read_headlines(place / HEADLINES)
+    headlines = _with_references(place / HEADLINES, test_set.headlines)
     words = _words(system, test_set, [one["headline"] for one in headlines], judging)
     for name, texts in words.items():
         _write_lines(place / name, map(" ".join, texts))

@@ -249,3 +249,11 @@ def test_any_letters_are_drawn_as_they_are(name: str, suffix: str, tmp_path: Pat
 def test_a_long_map_is_no_large_file(tmp_path: Path) -> None:
     save(heat_map_figure(made(60, 12)), tmp_path / "map.svg")
     assert (tmp_path / "map.svg").stat().st_size < 400_000
+
+
+def test_names_of_a_very_long_map_shrink_with_its_cells() -> None:
+    figure = heat_map_figure(made(400, 5, spm=False))
+    (axes,) = maps(figure)
+    inches = figure.get_figwidth() / 400
+    assert inches < 0.2  # or it would be a sheet of 80 inches
+    assert {label.get_fontsize() < 72 * inches for label in axes.get_xticklabels()} == {True}

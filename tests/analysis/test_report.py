@@ -434,6 +434,14 @@ class TestExamples:
         assert answers[pair]["headline"] in first
         assert page.all("dt")[:6] == ["Lede", "Gold", *SYSTEMS]
 
+    def test_gold_is_shown_as_it_was_given(self, tmp_path: Path) -> None:
+        sets = {"news": TestSet([Pair("Oil fell to $82.", "Oil-price drop: $82!", "oil falls")])}
+        folder = write_evaluation(tmp_path / "e", "s", sets)
+        assert "Oil-price drop: $82!" in Page(report_page([folder])).all("dd")
+        path = folder / "news" / "headlines.jsonl"  # of somebody who has no such key
+        path.write_text(json.dumps({"source": None, "headline": "oil falls"}) + "\n")
+        assert "Oil price drop 82" in Page(report_page([folder])).all("dd")
+
     def test_the_worst_come_first_and_none_twice(self, four: list[Path]) -> None:
         study = read_study(four)
         choices = choose(study, "news")

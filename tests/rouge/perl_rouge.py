@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-NUM_PROCESSES = 2
+AT_ONCE = 4000  # pairs whose files are there at a time; two processes share them
 MEASURES = {
     "ROUGE-1": "rouge1",
     "ROUGE-2": "rouge2",
@@ -99,16 +99,18 @@ class PerlRouge:
 
     def scores(self, pairs: Sequence[Pair], *options: str) -> list[Scores]:
         """The numbers of each pair; ``-n 2`` is given already."""
-        self.write(pairs)
-        parts = [range(start, len(pairs), NUM_PROCESSES) for start in range(NUM_PROCESSES)]
-        parts = [part for part in parts if part]
-        found: list[Scores] = [{} for _ in pairs]
-        with ThreadPoolExecutor(NUM_PROCESSES) as pool:
-            outputs = pool.map(lambda part: self.run(pairs, part, *options), parts)
-            for part, output in zip(parts, outputs, strict=True):
-                for number, scores in zip(part, parsed(output), strict=True):
-                    found[number] = scores
+        found: list[Scores] = []
+        for start in range(0, len(pairs), AT_ONCE):
+            found += self._scores(pairs[start : start + AT_ONCE], options)
         return found
+
+    def _scores(self, pairs: Sequence[Pair], options: Sequence[str]) -> list[Scores]:
+        self.write(pairs)
+        middle = (len(pairs) + 1) // 2
+        halves = [half for half in (range(middle), range(middle, len(pairs))) if half]
+        with ThreadPoolExecutor(len(halves)) as pool:
+            outputs = list(pool.map(lambda half: self.run(pairs, half, *options), halves))
+        return [scores for output in outputs for scores in parsed(output)]
 
     def write(self, pairs: Sequence[Pair]) -> None:
         """Write a file for each text, which is one line."""

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ledeline.analysis import folder as files
 from ledeline.analysis.audit import KINDS, Audit
 from ledeline.analysis.odd import Odd
 from ledeline.analysis.report.alignments import Alignment, read_alignment
 from ledeline.analysis.report.fields import Fields, read_bytes
 from ledeline.errors import ScoreError
 
-FORMAT: Final = 1
 MEASURES: Final = {"rouge1": "R-1", "rouge2": "R-2", "rougeL": "R-L"}
 
 
@@ -40,6 +40,7 @@ class Texts:
     outputs: tuple[str, ...]
     headlines: tuple[str, ...]  # outputs as people read them
     ledes: tuple[str, ...]  # sources as they were given
+    golds: tuple[str, ...]  # references as they were given
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +77,14 @@ def read_evaluation(folder: Path) -> Evaluation:
     """Read a folder; what is wrong in it is a ``ScoreError``."""
     if not folder.is_dir():
         raise ScoreError(f"{folder}: there is no such folder; name one that evaluate has written")
-    path = folder / "evaluation.json"
+    path = folder / files.SUMMARY
     if not path.exists():
         raise ScoreError(
-            f"{folder}: has no evaluation.json; name a folder that evaluate has written"
+            f"{folder}: has no {files.SUMMARY}; name a folder that evaluate has written"
         )
     fields = Fields.read(path)
-    if fields.values.get("format") != FORMAT:
-        raise fields.error("format", f"{FORMAT}, the only format this version knows,")
+    if fields.values.get("format") != files.FORMAT:
+        raise fields.error("format", f"{files.FORMAT}, the only format this version knows,")
     sets = fields.inner("sets")
     if not sets.values:
         raise ScoreError(f"{path}: no test set is done; go on with evaluate --resume")
@@ -111,7 +112,7 @@ def _outcome(folder: Path, name: str, fields: Fields) -> Outcome:
         raise ScoreError(f"{place}: is not there, but {fields.path} names it; evaluate again")
     if not num_pairs:
         raise fields.error("pairs", "a pair or more")
-    pair_scores, audit = _read_pairs(place / "pairs.tsv", num_pairs)
+    pair_scores, audit = _read_pairs(place / files.PAIRS, num_pairs)
     return Outcome(
         name=name,
         files=fields.shown("files"),
@@ -125,7 +126,7 @@ def _outcome(folder: Path, name: str, fields: Fields) -> Outcome:
         texts=_read_texts(place, num_pairs),
         pair_scores=pair_scores,
         audit=audit,
-        alignment=read_alignment(place / "alignment.json", num_pairs),
+        alignment=read_alignment(place / files.ALIGNMENT, num_pairs),
     )
 
 
@@ -155,7 +156,7 @@ def _read_lines(path: Path) -> list[str]:
 def _counted(path: Path, lines: Sequence[str], num_pairs: int) -> tuple[str, ...]:
     if len(lines) != num_pairs:
         raise ScoreError(
-            f"{path}: has {len(lines)} lines for {num_pairs} pairs of evaluation.json; "
+            f"{path}: has {len(lines)} lines for {num_pairs} pairs of {files.SUMMARY}; "
             "evaluate again"
         )
     return tuple(lines)
@@ -164,28 +165,41 @@ def _counted(path: Path, lines: Sequence[str], num_pairs: int) -> tuple[str, ...
 def _read_texts(place: Path, num_pairs: int) -> Texts:
     sources, references, outputs = (
         _counted(place / name, _read_lines(place / name), num_pairs)
-        for name in ("source.txt", "reference.txt", "output.txt")
+        for name in (files.SOURCE, files.REFERENCE, files.OUTPUT)
     )
-    path = place / "headlines.jsonl"
+    path = place / files.HEADLINES
     lines = _counted(path, _read_lines(path), num_pairs)
     answers = [_answer(path, number, line) for number, line in enumerate(lines, 1)]
-    ledes = (
-        source if isinstance(source, str) else given
-        for (_, source), given in zip(answers, sources, strict=True)
+    return Texts(
+        sources,
+        references,
+        outputs,
+        headlines=tuple(answer.headline for answer in answers),
+        ledes=tuple(map(_first_text, [answer.source for answer in answers], sources)),
+        golds=tuple(map(_first_text, [answer.reference for answer in answers], references)),
     )
-    headlines = tuple(headline for headline, _ in answers)
-    return Texts(sources, references, outputs, headlines, tuple(ledes))
 
 
-def _answer(path: Path, number: int, line: str) -> tuple[str, Any]:
-    """The headline of a line, and the source where it was a text."""
+class _Answer(NamedTuple):
+    """A headline with its texts as they were given, where these are texts."""
+
+    headline: str
+    source: Any
+    reference: Any
+
+
+def _answer(path: Path, number: int, line: str) -> _Answer:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
         raise ScoreError(f"{path}: line {number} is not JSON; evaluate again") from None
     if not isinstance(values, dict) or not isinstance(values.get("headline"), str):
         raise ScoreError(f"{path}: line {number} has no text under headline; evaluate again")
-    return values["headline"], values.get("source")
+    return _Answer(values["headline"], values.get("source"), values.get("reference"))
+
+
+def _first_text(given: Any, words: str) -> str:
+    return given if isinstance(given, str) else words
 
 
 def _read_pairs(path: Path, num_pairs: int) -> tuple[npt.NDArray[np.float64], Audit]:

@@ -188,7 +188,7 @@ def _figure(
     left = room_for_rows(view for _, one in shown for view in one.views)
     views = [element("div", *_views(system, one, left), class_="maps") for system, one in shown]
     _, outcome = study.evaluated(test_set)[0]
-    gold = element("q", outcome.texts.references[pair], dir="auto")
+    gold = element("q", outcome.texts.golds[pair], dir="auto")
     caption = element("figcaption", f"Pair {whole(pair + 1)} of {test_set}: ", gold)
     return element("figure", caption, *views, class_="pair")
 

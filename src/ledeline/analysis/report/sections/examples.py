@@ -61,7 +61,7 @@ def _example(compared: Sequence[tuple[System, Outcome]], pair: int, kind: str | 
     texts = compared[0][1].texts
     entries: list[tuple[str, str]] = [
         ("Lede", _passage(texts.ledes[pair])),
-        ("Gold", _passage(texts.references[pair])),
+        ("Gold", _passage(texts.golds[pair])),
     ]
     for system, outcome in compared:
         entries.append((name_of(system.label), _headline(outcome, pair, kind)))
