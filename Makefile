@@ -14,8 +14,9 @@ demo: $(VENV)/.installed
 		"Forecasters in Sarmia warned on Tuesday evening that Typhoon Junias would strike the coast by the weekend." \
 		"After four years of talks, the governments of Ulmovia and Palmia signed a memorandum on border security early on Friday."
 
+# A process a core, each with one thread, for products as small as those of tests only wait for others.
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .

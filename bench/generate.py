@@ -181,7 +181,8 @@ def quality(options: argparse.Namespace) -> None:
         references = [profile.join(profile.headline(profile.words(head))) for _, head in pairs]
         found = list(headliner.stream((lede for lede, _ in pairs), options=wanted))
         texts[precision] = [headline.text for headline in found]
-        scores[precision] = rouge.mean(map(rouge.score, texts[precision], references))
+        settings = rouge.Settings(stem=False)
+        scores[precision] = rouge.mean(rouge.score_all(texts[precision], references, settings))
     same = sum(map(str.__eq__, *texts.values()))
     print(f"{len(pairs)} pairs, beam {options.beam}; {same} headlines are the same\n")
     print("| | R-1 | R-2 | R-L |\n| --- | ---: | ---: | ---: |")

@@ -158,8 +158,9 @@ def test_drop(mark: str) -> None:
 
 
 def test_drop_comes_before_the_limit() -> None:
-    settings = Settings(stem=False, unknown="drop", limit_bytes=4)
-    assert score("<unk> a b", "a b", settings).rouge1.recall > 0
+    settings = Settings(stem=False, unknown="drop", limit_bytes=3)
+    for text in ("<unk> a b", "a UNK b", "a b <UNK>", "<unk> <unk> a <unk> b"):
+        assert score(text, "a b", settings).rouge1 == score("a b", text, settings).rouge1 == FULL
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -174,6 +175,7 @@ def test_strict(mark: str, theirs: str) -> None:
 
 def test_strict_leaves_the_rest() -> None:
     assert with_policy("a unk\0b", "a <unk> b", "strict") == FULL
+    assert with_policy("a\0<unk>", "a unk", "strict") == FULL  # no word between white space
     assert score("a UNK b", "a b", Settings(stem=False, unknown="strict")).rouge2 == NOTHING
     assert score("a UNK b", "a b", Settings(stem=False, unknown="strict")).rouge_l.recall == 1.0
 

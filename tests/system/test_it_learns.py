@@ -92,8 +92,8 @@ def headlines(loaded: Loaded, ledes: list[str]) -> Iterator[str]:
 
 def rouge_1(loaded: Loaded, ledes: list[str]) -> float:
     references = [story.headline for story in STORIES]
-    scores = map(rouge.score, headlines(loaded, ledes), references)
-    return rouge.mean(scores).rouge1.f1
+    written = list(headlines(loaded, ledes))
+    return rouge.mean(rouge.score_all(written, references)).rouge1.f1
 
 
 def alignment_errors(loaded: Loaded) -> dict[str, float]:

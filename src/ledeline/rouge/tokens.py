@@ -14,7 +14,9 @@ from ledeline.rouge.stem import STEMS, exceptions
 
 Tokenise: TypeAlias = Callable[[str], list[str]]
 
-_MARK = re.compile(r"(?<!\S)(?:<unk>|<UNK>|UNK)(?!\S)")
+_MARK = r"(?<!\S)(?:<unk>|<UNK>|UNK)(?!\S)"
+_MARK_AND_SPACE = re.compile(_MARK + r"\s?")
+_MARK_OR_HOLE = re.compile(_MARK + "|\0")
 _HOLE = "\0"  # stands for each letter of a mark that must not match
 _OTHER_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # those that stand for no byte
 
@@ -39,8 +41,11 @@ def tokenisers(settings: Settings) -> tuple[Tokenise, Tokenise]:
     if settings.unknown == "strict":
         candidate = _tokeniser(settings, _TABLE_WITH_HOLES)
         return lambda text: candidate(_hollowed(text)), reference
-    dropped: Tokenise = lambda text: reference(_MARK.sub(" ", text))  # noqa: E731
-    return dropped, dropped
+
+    def without_marks(text: str) -> list[str]:
+        return reference(_MARK_AND_SPACE.sub("", text))
+
+    return without_marks, without_marks
 
 
 def _tokeniser(settings: Settings, table: bytes) -> Tokenise:
@@ -58,7 +63,12 @@ def _tokeniser(settings: Settings, table: bytes) -> Tokenise:
 
 def _hollowed(text: str) -> str:
     """Make holes of the marks, as long as they were, so that a limit in bytes cuts as before."""
-    return _MARK.sub(lambda mark: re.sub("[A-Za-z]", _HOLE, mark[0]), text.replace(_HOLE, " "))
+    return _MARK_OR_HOLE.sub(_hole, text)
+
+
+def _hole(found: re.Match[str]) -> str:
+    """Of a mark; what looked like a hole already is a space."""
+    return " " if found[0] == _HOLE else re.sub("[A-Za-z]", _HOLE, found[0])
 
 
 def utf8(text: str) -> bytes:
