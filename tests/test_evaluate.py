@@ -12,6 +12,7 @@ import pytest
 from ledeline import evaluate as module
 from ledeline import rouge
 from ledeline.analysis import audit as audits
+from ledeline.analysis.scoring import score_files
 from ledeline.config import SearchConfig
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
@@ -20,7 +21,6 @@ from ledeline.errors import CorpusError, ScoreError
 from ledeline.evaluate import Judging, Outcome, System, evaluate, read_summary, system_name
 from ledeline.generate import Outcome as Generated
 from ledeline.headliner import Headliner, Options
-from ledeline.judge import audit_files, score_files
 from ledeline.text import NATURAL, PAPER
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -104,7 +104,7 @@ class TestFolder:
             for name in ("rouge1", "rouge2", "rougeL"):
                 interval = scored.found["intervals"][name]["f1"]
                 assert one[name] == scored.found[name] | interval
-            audited = audit_files([output], reference, source, None)
+            audited = audits.audit_files([output], reference, source, None)
             assert audits.as_dict(audited.systems["output"]) == one["odd"]
 
     def test_a_line_for_each_pair(

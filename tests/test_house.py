@@ -29,7 +29,7 @@ FLOORS = [
     {"lede", "wording", "headliner"},
     {"analysis"},
     {"train", "prepare", "generate", "outputs"},
-    {"evaluate", "judge", "align"},
+    {"evaluate", "align"},
     {"terminal", "screen", "judgement", "scoreboard", "alignment_view"},
     {"cli"},
     {"__main__"},

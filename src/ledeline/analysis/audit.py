@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ledeline.analysis import odd
 from ledeline.analysis.odd import Odd
+from ledeline.corpus.columns import read_columns_alike
 from ledeline.text import Profile
 
 Text: TypeAlias = str | Sequence[str]
@@ -92,3 +94,35 @@ def per_pair_lines(audit: Audit) -> Iterator[str]:
     for one in audit.odds:
         counts = (getattr(one, kind) for kind in KINDS)
         yield "\t".join("" if number is None else str(number) for number in counts)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+class Audited(NamedTuple):
+    """The audits of systems by name, and the words they are of."""
+
+    systems: dict[str, Audit]
+    outputs: dict[str, list[list[str]]]
+    references: list[list[str]]
+    sources: list[list[str]] | None
+
+
+def audit_files(
+    outputs: Sequence[str], reference: str, source: str | None, profile: Profile | None
+) -> Audited:
+    """Audit the headlines of files; words are those of a profile, or what spaces part."""
+    files = [(name, "headline") for name in (*outputs, reference)]
+    columns = read_columns_alike([*files, (source, "lede")] if source is not None else files)
+    words = [[split(text, profile) for text in column] for column in columns]
+    sources = None if source is None else words.pop()
+    references = words.pop()
+    written = dict(zip(_system_names(outputs), words, strict=True))
+    systems = {name: audit(one, references, sources) for name, one in written.items()}
+    return Audited(systems, written, references, sources)
+
+
+def _system_names(files: Sequence[str]) -> Sequence[str]:
+    """What to call systems: the names of their files without suffix, where these differ."""
+    names = [Path(file).name.partition(".")[0] for file in files]
+    return names if len(set(names)) == len(names) else files

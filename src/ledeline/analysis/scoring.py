@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ledeline import rouge
 from ledeline.analysis.significance import SEED, Comparison, Interval, compare, intervals
+from ledeline.corpus.columns import read_columns_alike
+from ledeline.progress import Progress, silent
 from ledeline.rouge import Rouge
 
 Part: TypeAlias = Literal["precision", "recall", "f1"]
@@ -75,3 +77,43 @@ def as_dict(
         },
         "signature": signature,
     }
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+class Scored(NamedTuple):
+    """The scores of a system."""
+
+    scores: list[Rouge]  # of each pair
+    found: dict[str, Any]  # what `ledeline score --json` prints
+
+
+def score_files(
+    outputs: str,
+    references: Sequence[str],
+    settings: rouge.Settings,
+    *,
+    compare: str | None = None,
+    seed: int = SEED,
+    progress: Progress = silent,
+) -> Scored:
+    """Score the headlines of a file; `compare` names the file of another system.
+
+    Two systems are compared by F1, or by recall where texts are cut to a number of bytes.
+    """
+    names = [outputs, *references, *([] if compare is None else [compare])]
+    texts, *others = read_columns_alike([(name, "headline") for name in names])
+    wanted = list(zip(*others[: len(references)], strict=True))
+    scores = rouge.score_all(texts, wanted, settings, progress)
+    signature = rouge.signature(settings, len(references))
+    found = as_dict(scores, mean_intervals(scores, seed), signature)
+    if compare is not None:
+        part: Part = "f1" if settings.limit_bytes is None else "recall"
+        theirs = rouge.score_all(others[-1], wanted, settings, progress)
+        differences = comparisons(scores, theirs, part, seed)
+        found["compare"] = {"with": compare, "by": part} | {
+            name: {"mean": mean[part], **differences[name]._asdict()}
+            for name, mean in means(theirs).items()
+        }
+    return Scored(scores, found)

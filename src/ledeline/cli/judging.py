@@ -44,8 +44,7 @@ def score(
     chance. See docs/evaluation.md.
     """
     from ledeline import rouge
-    from ledeline.analysis.scoring import per_pair_lines
-    from ledeline.judge import score_files
+    from ledeline.analysis.scoring import per_pair_lines, score_files
 
     refuse_mixture(as_json, per_pair, "--per-pair")
     settings = rouge.Settings(
@@ -95,13 +94,12 @@ def audit(
     Of any number of systems, side by side. Irrelevant words need the ledes. See docs/evaluation.md.
     """
     from ledeline.analysis import audit as audits
-    from ledeline.judge import audit_files
     from ledeline.text import PROFILES
 
     refuse_mixture(as_json, per_pair, "--per-pair")
     if per_pair is not None and len(outputs) > 1:
         raise ConfigError("--per-pair writes the counts of one system, and several are named")
-    audited = audit_files(outputs, reference, source, PROFILES.get(profile))
+    audited = audits.audit_files(outputs, reference, source, PROFILES.get(profile))
     systems = audited.systems
     if per_pair is not None:
         write(per_pair, audits.per_pair_lines(next(iter(systems.values()))))
