@@ -1,15 +1,15 @@
 """Pairs aligned by a model: what `ledeline align` writes, draws and shows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ledeline.analysis.aligner import METHODS
+from ledeline.analysis.aligner import methods
 from ledeline.analysis.alignment import pharaoh
 from ledeline.analysis.alignment_summary import Alignments, align_set, word_tables
 from ledeline.analysis.drawing import picture_format, save
 from ledeline.analysis.heatmap import heat_map
+from ledeline.analysis.heatmap_figure import heat_map_figure
 from ledeline.analysis.wordpairs import WordPairs
 from ledeline.corpus.testsets import HeldOut, read_test_set
 from ledeline.errors import ConfigError
@@ -20,34 +20,16 @@ from ledeline.progress import Progress, silent
 _ONE_PAIR: Final = "command line"
 
 
-@dataclass(frozen=True)
-class AlignedSet:
+class AlignedSet(NamedTuple):
     """A model's alignment of some pairs."""
 
-    loaded: Loaded
     held_out: HeldOut
     alignments: Alignments
     words: dict[str, WordPairs]  # by method
 
-    def lines(self, method: str | None) -> Iterator[str]:
-        """The links of each pair in the Pharaoh form; None is the first method the model has."""
-        chosen = method or next(iter(self.alignments.links))
-        if chosen not in self.alignments.links:
-            raise ConfigError(
-                f"--method {chosen}: {METHODS[chosen]} needs a system with SPM; this one is "
-                f"{self.loaded.model.config.name}"
-            )
-        return map(pharaoh, self.alignments.links[chosen])
-
-    def draw(self, row: int, path: Path) -> None:
-        """Draw what attention and SPM saw of a pair, counted from 1."""
-        if row > len(self.held_out.ledes):
-            raise ConfigError(f"--row {row}: there are {len(self.held_out.ledes):,} pairs")
-        picture_format(path)  # before the work
-        from ledeline.analysis.heatmap_figure import heat_map_figure
-
-        lede, headline = self.held_out.ledes[row - 1], self.held_out.headlines[row - 1]
-        save(heat_map_figure(heat_map(self.loaded, lede, headline)), path)
+    def lines(self, method: str) -> Iterator[str]:
+        """The links of each pair in the Pharaoh form."""
+        return map(pharaoh, self.alignments.links[method])
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: figures, words, and the links where there is one pair."""
@@ -78,19 +60,38 @@ def find_pairs(
     return HeldOut(_ONE_PAIR, (), [pair[0]], [pair[1]])
 
 
+def open_model(folder: Path, device: Device = "auto") -> Loaded:
+    """Load a model to align with."""
+    return Headliner.load(folder, device=device).models[0]
+
+
+def chosen_method(loaded: Loaded, wanted: str | None) -> str:
+    """The method whose links are written; the first that the model has, where none is wanted."""
+    there = methods(loaded.model)
+    if wanted is not None and wanted not in there:
+        raise ConfigError(
+            f"--method {wanted}: this model is {loaded.model.config.name}, which has no SPM; it has "
+            + ", ".join(there)
+        )
+    return wanted or there[0]
+
+
+def draw_pair(loaded: Loaded, held_out: HeldOut, row: int, path: Path) -> None:
+    """Draw what attention and SPM saw of a pair, counted from 1."""
+    if row > len(held_out.ledes):
+        raise ConfigError(f"--row {row}: there are {len(held_out.ledes):,} pairs")
+    picture_format(path)  # before the work
+    seen = heat_map(loaded, held_out.ledes[row - 1], held_out.headlines[row - 1])
+    save(heat_map_figure(seen), path)
+
+
 def align_pairs(
-    model: Path,
+    loaded: Loaded,
     held_out: HeldOut,
     num_word_pairs: int,
     seed: int,
-    device: Device = "auto",
     progress: Progress = silent,
 ) -> AlignedSet:
-    """Align pairs with a model."""
-    (loaded,) = Headliner.load(model, device=device).models
-    return AlignedSet(
-        loaded,
-        held_out,
-        align_set(loaded, held_out, progress),
-        word_tables(loaded, held_out, num_word_pairs, seed, progress),
-    )
+    """Align pairs with a model, and take the table of words from some of them."""
+    words = word_tables(loaded, held_out, num_word_pairs, seed, progress)
+    return AlignedSet(held_out, align_set(loaded, held_out, progress), words)

@@ -41,6 +41,7 @@ from ledeline.outputs.files import open_output
 from ledeline.outputs.notes import Notes
 from ledeline.progress import Progress, silent
 from ledeline.rouge import Rouge
+from ledeline.rouge.stem import exceptions
 from ledeline.section import at_least, section
 from ledeline.staging import full_disk, locked, make_folder, whole_file
 from ledeline.text import PAPER, PROFILES, Profile
@@ -95,6 +96,7 @@ def evaluate(
 ) -> Outcome:
     """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
     _refuse_twins(sets)
+    _refuse_without_lists(judging)
     for held_out in sets:
         read_links(held_out)  # what is wrong with them is said before the work
     plan = _plan(system, judging)
@@ -188,6 +190,19 @@ def _refuse_twins(sets: Sequence[HeldOut]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
+
+
+def _refuse_without_lists(judging: Judging) -> None:
+    """Say before the work that stems or the table of words lack the irregular forms."""
+    if judging.scoring.stem:
+        exceptions()
+    elif judging.num_word_pairs:
+        try:
+            exceptions()
+        except ScoreError as error:
+            raise ScoreError(
+                f"{error}; the table of aligned words needs them: --word-pairs 0 leaves it out"
+            ) from None
 
 
 def _refuse_other(folder: Path, test_set: HeldOut, done: Mapping[str, Any]) -> None:

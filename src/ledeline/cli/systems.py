@@ -160,16 +160,18 @@ def align(
     By the SPM with both rules, by attention at the step and one later, and by two baselines; scored
     where there are gold links. See docs/evaluation.md.
     """
-    from ledeline.align import align_pairs, find_pairs
+    from ledeline.align import align_pairs, chosen_method, draw_pair, find_pairs, open_model
 
     refuse_mixture(as_json, output, "--output")
     held_out = find_pairs(pair or [], pairs, gold, lede=lede, headline=headline)
-    with progress_bar(wanted=pairs is not None) as progress:
-        aligned = align_pairs(model, held_out, word_pairs, seed, device, progress)
-    if output is not None:
-        write(output, aligned.lines(method))
+    loaded = open_model(model, device)
+    chosen = chosen_method(loaded, method)
     if heat_map is not None:
-        aligned.draw(row, heat_map)
+        draw_pair(loaded, held_out, row, heat_map)
+    with progress_bar(wanted=pairs is not None) as progress:
+        aligned = align_pairs(loaded, held_out, word_pairs, seed, progress)
+    if output is not None:
+        write(output, aligned.lines(chosen))
     if as_json:
         print(json.dumps(aligned.as_dict(), ensure_ascii=False))
     elif output != "-":
