@@ -13,6 +13,10 @@ demo: $(VENV)/.installed
 	$(BIN)/ledeline generate --model build/demo/run/best --explain \
 		"Forecasters in Sarmia warned on Tuesday evening that Typhoon Junias would strike the coast by the weekend." \
 		"After four years of talks, the governments of Ulmovia and Palmia signed a memorandum on border security early on Friday."
+	$(BIN)/ledeline synth --pairs 200 --seed 2 --output build/demo/test.jsonl
+	rm -rf build/demo/evaluation
+	$(BIN)/ledeline evaluate --model build/demo/run/best --test newsroom=build/demo/test.jsonl --output build/demo/evaluation
+	$(BIN)/ledeline report build/demo/evaluation --output build/demo/report.html
 
 # A process a core, each with one thread, for products as small as those of tests only wait for others.
 test: $(VENV)/.installed

@@ -70,7 +70,7 @@ def chosen_method(loaded: Loaded, wanted: str | None) -> str:
     there = methods(loaded.model)
     if wanted is not None and wanted not in there:
         raise ConfigError(
-            f"--method {wanted}: this model is {loaded.model.config.name}, which has no SPM; it has "
+            f"--method {wanted}: this model is {loaded.model.config.name}, without SPM; it has "
             + ", ".join(there)
         )
     return wanted or there[0]
