@@ -7,25 +7,28 @@ from typing import Annotated, Literal
 import typer
 
 from ledeline.cli.command import progress_bar, refuse_mixture, write
+from ledeline.cli.options import AsJson, Stem, Unknown
 from ledeline.errors import ConfigError
 
 _OUTPUTS = "Headlines, a line each; of a table the column headline, or FILE:COLUMN."
 _REFERENCES = "References for them, line by line, in the same form."
-UNKNOWN = (
-    "What becomes of <unk> and UNK: keep scores them as they stand, drop takes them out, strict "
-    "lets none of an output match."
-)
 
 
 def score(
     outputs: Annotated[str, typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
     reference: Annotated[
-        list[str], typer.Option("--reference", "-r", help=f"{_REFERENCES} Several may be given.")
+        list[str],
+        typer.Option(
+            "--reference", "-r", metavar="FILE", help=f"{_REFERENCES} Several may be given."
+        ),
     ],
     compare: Annotated[
-        str | None, typer.Option(help="The headlines of another system, to test the difference.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The headlines of another system, to test the difference."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print an object.")] = False,
+    as_json: AsJson = False,
     per_pair: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the F1 of each pair as TSV; - prints.")
     ] = None,
@@ -33,9 +36,9 @@ def score(
         int | None,
         typer.Option("--bytes", min=1, help="Compare so many bytes of each text; 75 for DUC-2004."),
     ] = None,
-    stem: Annotated[bool, typer.Option(help="Compare stems, as the paper does.")] = True,
+    stem: Stem = True,
     weighted: Annotated[bool, typer.Option("--rouge-w", help="Score ROUGE-W too.")] = False,
-    unknown: Annotated[Literal["keep", "drop", "strict"], typer.Option(help=UNKNOWN)] = "keep",
+    unknown: Unknown = "keep",
     seed: Annotated[int, typer.Option(min=0, help="Of intervals and tests.")] = 12345,
 ) -> None:
     """Score headlines against references: ROUGE-1.5.5, to the last digit.
@@ -68,10 +71,12 @@ def score(
 
 def audit(
     outputs: Annotated[list[str], typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
-    reference: Annotated[str, typer.Option("--reference", "-r", help=_REFERENCES)],
+    reference: Annotated[str, typer.Option("--reference", "-r", metavar="FILE", help=_REFERENCES)],
     source: Annotated[
         str | None,
-        typer.Option("--source", "-s", help="The ledes; of a table the column lede."),
+        typer.Option(
+            "--source", "-s", metavar="FILE", help="The ledes; of a table the column lede."
+        ),
     ] = None,
     profile: Annotated[
         Literal["spaces", "paper", "natural"],
@@ -86,7 +91,8 @@ def audit(
         typer.Option(metavar="FILE", help="Write the counts of each headline as TSV; - prints."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the histograms to a .png or .svg file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the histograms to a .png or .svg file."),
     ] = None,
 ) -> None:
     """Count what is odd in headlines: words repeated, lacking, irrelevant.

@@ -9,59 +9,65 @@ from typing import Annotated, Literal
 import typer
 
 from ledeline.cli.command import leave, progress_bar, refuse_mixture, write
-from ledeline.cli.judging import UNKNOWN
-
-_SETS = (
-    "NAME=TABLE or NAME=LEDES,HEADLINES: a table with columns lede and headline, or two text files."
+from ledeline.cli.options import (
+    SETS,
+    AsJson,
+    Beam,
+    BlockNgrams,
+    Device,
+    HeadlineColumn,
+    LedeColumn,
+    MaxLength,
+    MinLength,
+    NumWordPairs,
+    Precision,
+    SampleSeed,
+    Stem,
+    StopEarly,
+    Unknown,
 )
 
 
 def evaluate(
     model: Annotated[
-        list[Path], typer.Option(help="Folder of the model; several make an ensemble.")
+        list[Path],
+        typer.Option(metavar="FOLDER", help="Folder of the model; several make an ensemble."),
     ],
-    test: Annotated[list[str], typer.Option(help=f"A test set; several may be given. {_SETS}")],
-    output: Annotated[Path, typer.Option(help="Folder to write, one for each system.")],
+    test: Annotated[
+        list[str], typer.Option(metavar="SET", help=f"A test set; several may be given. {SETS}")
+    ],
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder to write, one for each system.")
+    ],
     name: Annotated[
-        str | None, typer.Option(help="What to call the system; what it is, if not given.")
+        str | None,
+        typer.Option(metavar="NAME", help="What to call the system; what it is, if not given."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a folder; sets that are done stay.")
     ] = False,
-    lede: Annotated[str, typer.Option(help="The column of the ledes, in tables.")] = "lede",
-    headline: Annotated[
-        str, typer.Option(help="The column of the references, in tables.")
-    ] = "headline",
-    beam: Annotated[int, typer.Option(help="How many beginnings the search keeps.")] = 20,
-    min_length: Annotated[int, typer.Option(help="Sub-words of a headline at least.")] = 1,
-    max_length: Annotated[int | None, typer.Option(help="Sub-words of a headline at most.")] = None,
-    block_ngrams: Annotated[
-        int, typer.Option(help="No run of so many sub-words twice in a headline; 0: off.")
-    ] = 0,
-    stop_early: Annotated[
-        bool, typer.Option("--stop-early", help="End a search once no better headline can come.")
-    ] = False,
+    lede: LedeColumn = "lede",
+    headline: HeadlineColumn = "headline",
+    beam: Beam = 20,
+    min_length: MinLength = 1,
+    max_length: MaxLength = None,
+    block_ngrams: BlockNgrams = 0,
+    stop_early: StopEarly = False,
     replace_unknown: Annotated[
         bool,
         typer.Option("--replace-unknown", help="Put words of the lede where the model has <unk>."),
     ] = False,
-    unknown: Annotated[Literal["keep", "drop", "strict"], typer.Option(help=UNKNOWN)] = "keep",
-    stem: Annotated[bool, typer.Option(help="Compare stems, as the paper does.")] = True,
+    unknown: Unknown = "keep",
+    stem: Stem = True,
     profile: Annotated[
         Literal["paper", "natural"] | None,
         typer.Option(help="Compare outputs and references in this text profile; the model's."),
     ] = None,
-    word_pairs: Annotated[
-        int, typer.Option(min=0, help="Pairs to take the table of aligned words from.")
-    ] = 500,
+    word_pairs: NumWordPairs = 500,
     heat_maps: Annotated[int, typer.Option(min=0, help="Pairs to keep heat maps of.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Which pairs these are.")] = 1,
-    precision: Annotated[
-        Literal["auto", "float32", "int8"], typer.Option(help="Of the numbers of the model.")
-    ] = "auto",
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
-    ] = "auto",
+    seed: SampleSeed = 1,
+    precision: Precision = "auto",
+    device: Device = "auto",
 ) -> None:
     """Judge a system on test sets: write headlines, score, audit and align them.
 
@@ -111,21 +117,21 @@ def evaluate(
 
 
 def align(
-    model: Annotated[Path, typer.Option(help="Folder of the model.")],
+    model: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the model.")],
     pair: Annotated[
         list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair.")
     ] = None,
-    pairs: Annotated[str | None, typer.Option("--input", help=f"Many pairs. {_SETS}")] = None,
+    pairs: Annotated[
+        str | None, typer.Option("--input", metavar="SET", help=f"Many pairs. {SETS}")
+    ] = None,
     gold: Annotated[
         str | None,
         typer.Option(
             help="A file of gold links, a pair a line; a table may have a column of them."
         ),
     ] = None,
-    lede: Annotated[str, typer.Option(help="The column of the ledes, in tables.")] = "lede",
-    headline: Annotated[
-        str, typer.Option(help="The column of the headlines, in tables.")
-    ] = "headline",
+    lede: LedeColumn = "lede",
+    headline: HeadlineColumn = "headline",
     output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the links of each pair, as 0-1 2-3; - prints."),
@@ -143,17 +149,14 @@ def align(
         typer.Option(help="Whose links are written; spm-vocabulary, or attention without SPM."),
     ] = None,
     heat_map: Annotated[
-        Path | None, typer.Option(help="Draw what was seen of a pair to a .png or .svg file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw what was seen of a pair to a .png or .svg file."),
     ] = None,
     row: Annotated[int, typer.Option(min=1, help="Which pair of the input is drawn.")] = 1,
-    word_pairs: Annotated[
-        int, typer.Option(min=0, help="Pairs to take the table of aligned words from.")
-    ] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Which pairs these are.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print an object.")] = False,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
-    ] = "auto",
+    word_pairs: NumWordPairs = 500,
+    seed: SampleSeed = 1,
+    as_json: AsJson = False,
+    device: Device = "auto",
 ) -> None:
     """Show which word of a lede became which word of its headline.
 
@@ -186,7 +189,7 @@ def report(
     folders: Annotated[
         list[Path], typer.Argument(metavar="EVALUATION", help="Folders of ledeline evaluate.")
     ],
-    output: Annotated[Path, typer.Option(help="The page to write, an .html file.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The page to write, an .html file.")],
     baseline: Annotated[
         str | None,
         typer.Option(help="The system that the others are compared with; the first, if not given."),

@@ -8,6 +8,15 @@ from typing import Annotated, Literal
 import typer
 
 from ledeline.cli.command import leave, progress_bar, say
+from ledeline.cli.options import (
+    Beam,
+    BlockNgrams,
+    Device,
+    MaxLength,
+    MinLength,
+    Precision,
+    StopEarly,
+)
 
 
 def generate(
@@ -42,26 +51,18 @@ def generate(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an output that was not ended.")
     ] = False,
-    beam: Annotated[int, typer.Option(help="How many beginnings the search keeps.")] = 20,
+    beam: Beam = 20,
     n_best: Annotated[int, typer.Option(help="How many headlines to give for a lede.")] = 1,
-    min_length: Annotated[int, typer.Option(help="Sub-words of a headline at least.")] = 1,
-    max_length: Annotated[int | None, typer.Option(help="Sub-words of a headline at most.")] = None,
-    block_ngrams: Annotated[
-        int, typer.Option(help="No run of so many sub-words twice in a headline; 0: off.")
-    ] = 0,
-    stop_early: Annotated[
-        bool, typer.Option("--stop-early", help="End a search once no better headline can come.")
-    ] = False,
+    min_length: MinLength = 1,
+    max_length: MaxLength = None,
+    block_ngrams: BlockNgrams = 0,
+    stop_early: StopEarly = False,
     unknown: Annotated[
         Literal["replace", "keep", "forbid"],
         typer.Option(help="What becomes of a word that the model cannot spell."),
     ] = "replace",
-    precision: Annotated[
-        Literal["auto", "float32", "int8"], typer.Option(help="Of the numbers of the model.")
-    ] = "auto",
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
-    ] = "auto",
+    precision: Precision = "auto",
+    device: Device = "auto",
 ) -> None:
     """Write a headline for each lede: of the command line, of a file, or of standard input.
 
