@@ -2,17 +2,24 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from ledeline import rouge
+from ledeline.cli import app
+from ledeline.config import SearchConfig
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
+from ledeline.evaluate import Judging, Outcome
+from ledeline.headliner import Options
 
 OUTPUTS = ["stocks rise rise in tokyo", "rain", "", "<unk> wins vote"]
 OTHERS = ["stocks rise in tokyo", "heavy rain floods oslo", "x", "mayor wins vote"]
@@ -126,6 +133,7 @@ class TestScore:
             (["out.txt", "-r", "ref.txt", "--json", "--per-pair", "-"], "name a file"),
             (["out.txt", "-r", "ref.txt", "--bytes", "0"], "--bytes"),
             (["out.txt"], "--reference"),
+            (["out.txt", "-r", "ref.txt", "--per-pair", "ref.txt"], "ref.txt is an input"),
         ],
     )
     def test_bad_input_is_one_sentence(
@@ -133,7 +141,15 @@ class TestScore:
     ) -> None:
         (files / "empty.txt").write_text("")
         (files / "one.txt").write_text("a\n")
+        before = (files / "ref.txt").read_bytes()
         assert sentence in ledeline(files, "score", *arguments, status=2).stderr
+        assert (files / "ref.txt").read_bytes() == before
+
+    def test_standard_input(self, files: Path) -> None:
+        command = [sys.executable, "-m", "ledeline", "score", "-", "-r", "ref.txt", "--json"]
+        with (files / "out.txt").open() as given:
+            done = subprocess.run(command, stdin=given, capture_output=True, text=True, cwd=files)
+        assert done.stdout == ledeline(files, "score", "out.txt", "-r", "ref.txt", "--json").stdout
 
     def test_no_exception_lists_no_silent_other_score(self, files: Path) -> None:
         """Without WordNet's lists a score with stems would be a different one."""
@@ -210,6 +226,8 @@ class TestAudit:
             (["out.txt", "-r", "ref.txt", "-s", "one.txt"], "one.txt has 1"),
             (["out.txt", "other.txt", "-r", "ref.txt", "--per-pair", "x"], "of one system"),
             (["out.txt", "-r", "ref.txt", "--figure", "f.gif"], "f.gif"),
+            (["out.txt", "out.txt", "-r", "ref.txt"], "out.txt is named 2 times"),
+            (["out.txt", "-r", "ref.txt", "--json", "--per-pair", "-"], "name a file"),
         ],
     )
     def test_bad_input_is_one_sentence(
@@ -270,7 +288,11 @@ class TestAlign:
             (["a", "b", "--input", "pairs.jsonl"], "a lede and its headline, or many pairs"),
             (["a"], "one pair is two texts"),
             (["--input", "pairs.jsonl", "--gold", "gold.txt"], "gold.txt, line 8: '0-x'"),
-            (["--input", "pairs.jsonl", "--row", "9", "--heat-map", "a.png"], "there are 8 pairs"),
+            (["--input", "pairs.jsonl", "--row", "9", "--heat-map", "a.png"], "last pair is 8"),
+            (["a", "b", "--row", "1"], "no effect without --heat-map"),
+            (["a", "b", "--method", "attention"], "no effect without --output"),
+            (["a", "b", "--json", "--output", "-"], "name a file"),
+            (["--input", "pairs.jsonl", "--output", "pairs.jsonl"], "pairs.jsonl is an input"),
             (["a", "b", "--heat-map", "a.bmp"], "a.bmp"),
         ]:
             done = ledeline(pairs.parent, "align", "--model", model_folder, *arguments, status=2)
@@ -316,3 +338,58 @@ class TestEvaluateAndReport:
         done = len(headlines.read_text().splitlines())
         assert 0 < done < 4000
         assert json.loads((tmp_path / "e" / "evaluation.json").read_text())["sets"] == {}
+
+
+class TestOptionsArrive:
+    """Run in this process, with a stand-in for what would do the work."""
+
+    def test_of_evaluate(
+        self, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: dict[str, Any] = {}
+
+        def evaluated(system: Any, sets: Any, folder: Any, judging: Any, **rest: Any) -> Outcome:
+            seen.update(rest, system=system, sets=sets, folder=folder, judging=judging)
+            return Outcome({}, signal.SIGTERM)
+
+        monkeypatch.setattr("ledeline.evaluate.evaluate", evaluated)
+        (tmp_path / "t.csv").write_text("body,title\nx,y\n")
+        arguments = f"""evaluate --model {model_folder} --test n={tmp_path}/t.csv
+            --output {tmp_path}/e --name mine --resume --lede body --headline title --beam 3
+            --min-length 2 --max-length 9 --block-ngrams 2 --stop-early --replace-unknown
+            --unknown strict --no-stem --profile paper --word-pairs 7 --heat-maps 1 --seed 4
+            --precision float32 --device cpu""".split()
+        monkeypatch.setattr(sys, "argv", ["ledeline", *arguments])
+        assert CliRunner().invoke(app, arguments).exit_code == 128 + signal.SIGTERM
+        search = SearchConfig(beam=3, min_length=2, max_length=9, block_ngrams=2, stop_early=True)
+        assert seen["judging"] == Judging(
+            options=Options(search=search, replace_unknown=True),
+            scoring=rouge.Settings(stem=False, unknown="strict"),
+            profile="paper",
+            num_word_pairs=7,
+            num_heat_maps=1,
+            seed=4,
+        )
+        assert (seen["system"].name, seen["system"].headliner.precision) == ("mine", "float32")
+        assert seen["sets"][0].pairs == [("x", "y")]
+        assert seen["resume"] is True
+        assert seen["command"] == shlex.join(["ledeline", *arguments])
+
+    def test_of_report(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen: list[Any] = []
+        monkeypatch.setattr("ledeline.analysis.report.write_report", lambda *_, **k: seen.append(k))
+        options = ["--output", "r.html", "--baseline", "x", "--title", "t"]
+        assert CliRunner().invoke(app, ["report", "a", "b", *options]).exit_code == 0
+        assert seen == [{"baseline": "x", "title": "t"}]
+
+    def test_the_seed_of_score(self, tmp_path: Path) -> None:
+        for name, step in (("o", 7), ("r", 11)):
+            lines = (" ".join(f"w{i * j % step}" for j in range(1, 3 + i % 6)) for i in range(40))
+            (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+
+        def run(*options: str) -> str:
+            files = [str(tmp_path / "o"), "-r", str(tmp_path / "r")]
+            return CliRunner().invoke(app, ["score", *files, "--json", *options]).stdout
+
+        assert run() == run("--seed", "12345")
+        assert run() != run("--seed", "1")

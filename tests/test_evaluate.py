@@ -1,6 +1,7 @@
 """Evaluation folders: what is in them, that the other commands agree, and going on after a stop."""
 
 import json
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,9 +19,10 @@ from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import HeldOut, read_test_set
 from ledeline.errors import CorpusError, ScoreError
-from ledeline.evaluate import Judging, Outcome, System, evaluate, read_summary, system_name
+from ledeline.evaluate import Judging, Outcome, System, evaluate, system_name
 from ledeline.generate import Outcome as Generated
 from ledeline.headliner import Headliner, Options
+from ledeline.staging import locked
 from ledeline.text import NATURAL, PAPER
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -49,9 +51,25 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> HeldOut:
     return read_test_set(str(path))
 
 
+@pytest.fixture(scope="module")
+def near(systems: dict[str, System], room: HeldOut) -> HeldOut:
+    """References that share words with what the untrained model writes: no score is 0 for all."""
+    answers = systems["natural"].headliner.answers(room.ledes, QUICK.options)
+    headlines = [
+        " ".join([*one.text.split()[: 1 + place % 4], *["Oslo"] * (place % 3)])
+        for place, one in enumerate(answers)
+    ]
+    return room._replace(headlines=headlines, alignments=None)
+
+
 def judged(system: System, folder: Path, *sets: HeldOut, **options: Any) -> Outcome:
     judging = options.pop("judging", QUICK)
     return evaluate(system, sets, folder, judging, command="ledeline evaluate", **options)
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "evaluation.json").read_text())
+    return found
 
 
 def lines(path: Path) -> list[str]:
@@ -64,12 +82,13 @@ class TestFolder:
     ) -> None:
         outcome = judged(systems["natural"], tmp_path / "e", room)
         assert outcome.signal is None
-        assert outcome.summary == read_summary(tmp_path / "e")
+        assert outcome.summary == summary_of(tmp_path / "e")
         names = {path.name for path in (tmp_path / "e" / "room").iterdir()}
         assert names == {
             "source.txt",
             "reference.txt",
             "output.txt",
+            "gold.txt",
             "headlines.jsonl",
             "pairs.tsv",
             "alignment.json",
@@ -87,14 +106,22 @@ class TestFolder:
             assert len(lines(tmp_path / "e" / "room" / name)) == 12
         answers = [json.loads(line) for line in lines(tmp_path / "e" / "room" / "headlines.jsonl")]
         assert [one["source"] for one in answers] == room.ledes
-        assert [one["reference"] for one in answers] == room.headlines
+        assert lines(tmp_path / "e" / "room" / "gold.txt") == room.headlines
+        assert all(line.endswith(" .") for line in lines(tmp_path / "e" / "room" / "source.txt"))
+        assert (summary["precision"], summary["device"]) == ("float32", "cpu")
+        assert one["command"] == summary["command"] == "ledeline evaluate"
 
     def test_score_and_audit_of_its_files_agree(
-        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+        self, systems: dict[str, System], near: HeldOut, tmp_path: Path
     ) -> None:
         for profile, system in systems.items():
             folder = tmp_path / profile
-            one = judged(system, folder, room).summary["sets"]["room"]
+            one = judged(system, folder, near).summary["sets"]["room"]
+            if profile == "natural":
+                assert (
+                    len({0, 1, *(one["rouge1"][part] for part in ("precision", "recall", "f1"))})
+                    == 5
+                )
             output, reference, source = (
                 str(folder / "room" / name)
                 for name in ("output.txt", "reference.txt", "source.txt")
@@ -107,10 +134,43 @@ class TestFolder:
             audited = audits.audit_files([output], reference, source, None)
             assert audits.as_dict(audited.systems["output"]) == one["odd"]
 
-    def test_a_line_for_each_pair(
-        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    def test_headlines_are_those_of_the_options(
+        self, systems: dict[str, System], near: HeldOut, tmp_path: Path
     ) -> None:
-        one = judged(systems["natural"], tmp_path, room).summary["sets"]["room"]
+        one = judged(systems["natural"], tmp_path, near).summary["sets"]["room"]
+        answers = [json.loads(line) for line in lines(tmp_path / "room" / "headlines.jsonl")]
+        wanted = systems["natural"].headliner.answers(near.ledes, QUICK.options)
+        assert [answer["headline"] for answer in answers] == [answer.text for answer in wanted]
+        assert one["truncated"] == sum(answer.truncated for answer in wanted)
+        assert one["empty"] == sum(not answer.text for answer in wanted) == 0
+
+    def test_settings_of_scores_reach_the_folder(
+        self, systems: dict[str, System], near: HeldOut, tmp_path: Path
+    ) -> None:
+        judging = replace(QUICK, scoring=rouge.Settings(stem=False, unknown="strict"))
+        summary = judged(systems["natural"], tmp_path, near, judging=judging).summary
+        assert summary["sets"]["room"]["signature"] == rouge.signature(judging.scoring, 1)
+        for other in (
+            QUICK,
+            replace(judging, options=replace(judging.options, replace_unknown=True)),
+            replace(judging, profile="paper"),
+            replace(judging, seed=9),
+        ):
+            with pytest.raises(ScoreError, match="there and"):
+                judged(systems["natural"], tmp_path, near, judging=other, resume=True)
+
+    def test_unknown_words_survive_every_profile(
+        self, systems: dict[str, System], tmp_path: Path
+    ) -> None:
+        held_out = HeldOut("u", (), ["Rain fell in Oslo."], ["Mayor <unk> wins"])
+        for name in ("natural", "paper"):
+            judged(systems[name], tmp_path / name, held_out)
+            assert "<unk>" in lines(tmp_path / name / "u" / "reference.txt")[0].split()
+
+    def test_a_line_for_each_pair(
+        self, systems: dict[str, System], near: HeldOut, tmp_path: Path
+    ) -> None:
+        one = judged(systems["natural"], tmp_path, near).summary["sets"]["room"]
         header, *rows = lines(tmp_path / "room" / "pairs.tsv")
         names = header.split("\t")
         assert names == ["rouge1", "rouge2", "rougeL", "repeating", "lacking", "irrelevant"]
@@ -171,7 +231,8 @@ class TestFolder:
     ) -> None:
         wrong = room._replace(alignments=["0-99"] * 12)
         with pytest.raises(CorpusError, match=r"room\.jsonl, line 1: the link 0-99"):
-            judged(systems["natural"], tmp_path, wrong)
+            judged(systems["natural"], tmp_path / "e", wrong)
+        assert not (tmp_path / "e").exists()  # it is said before the work
 
     def test_empty_texts_are_judged_too(self, systems: dict[str, System], tmp_path: Path) -> None:
         held_out = HeldOut(
@@ -195,7 +256,9 @@ class TestGoingOn:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.txt").write_text("x")
         for resume in (False, True):
-            with pytest.raises(ScoreError, match="mine is"):
+            with pytest.raises(
+                ScoreError, match=r"mine(: has no evaluation.json| is there already)"
+            ):
                 judged(systems["natural"], tmp_path / "mine", room, resume=resume)
         (tmp_path / "file").write_text("x")
         with pytest.raises(ScoreError, match="file is a file"):
@@ -225,7 +288,7 @@ class TestGoingOn:
         monkeypatch.setattr(module, "generate", stopped)
         outcome = judged(systems["natural"], tmp_path / "e", room, other)
         assert outcome.signal == signal.SIGTERM
-        there = read_summary(tmp_path / "e")
+        there = summary_of(tmp_path / "e")
         assert list(there["sets"]) == ["room"]
         assert there["date"] is None
         monkeypatch.setattr(module, "generate", real)
@@ -259,6 +322,7 @@ class TestGoingOn:
     def test_what_changed_meanwhile_is_named(
         self, systems: dict[str, System], room: HeldOut, tmp_path: Path
     ) -> None:
+        room = room._replace(alignments=None)
         judged(systems["natural"], tmp_path, room)
         other = replace(QUICK, options=replace(QUICK.options, search=SearchConfig(beam=3)))
         with pytest.raises(ScoreError, match=r"search is .*\"beam\": 2.* there and .*\"beam\": 3"):
@@ -266,8 +330,17 @@ class TestGoingOn:
         with pytest.raises(ScoreError, match=r"weights is|models is"):
             judged(systems["paper"], tmp_path, room, resume=True)
         fewer = HeldOut("room", room.files, room.ledes[:3], room.headlines[:3])
-        with pytest.raises(ScoreError, match="the test set room is 12 pairs"):
-            judged(systems["natural"], tmp_path, fewer, resume=True)
+        others = [
+            fewer,
+            room._replace(headlines=[*room.headlines[:-1], "another"]),
+            room._replace(ledes=[*room.ledes[:-1], "another"]),
+        ]
+        for other_set in others:
+            with pytest.raises(
+                ScoreError, match="the test set room has other pairs there than now"
+            ):
+                judged(systems["natural"], tmp_path, other_set, resume=True)
+        judged(systems["natural"], tmp_path, room._replace(files=("elsewhere",)), resume=True)
 
     def test_missing_lists_are_said_before_the_work(
         self,
@@ -299,20 +372,117 @@ class TestGoingOn:
     ) -> None:
         with pytest.raises(ScoreError, match="two test sets are called room"):
             judged(systems["natural"], tmp_path, room, room)
+        with pytest.raises(ScoreError, match="no test set can be called"):
+            judged(systems["natural"], tmp_path, room._replace(name="evaluation.json"))
 
-    def test_damage_is_named(
+    def test_other_weights_under_the_same_name_are_refused(
+        self, make_model: Callable[..., Path], room: HeldOut, tmp_path: Path
+    ) -> None:
+        place = tmp_path / "model"
+        for seed in (1, 2):
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(make_model(seed=seed), place)
+            headliner = Headliner.load(place, precision="float32", device="cpu")
+            system = System(headliner, (str(place),), "x")
+            if seed == 1:
+                judged(system, tmp_path / "e", room)
+        with pytest.raises(ScoreError, match="weights is"):
+            judged(system, tmp_path / "e", room, resume=True)
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            "_write_headlines",
+            "_read_headlines",
+            "_words",
+            "_pair_lines",
+            "alignment_summary",
+            "_with_intervals",
+        ],
+    )
+    @pytest.mark.parametrize("how", ["killed", "stopped"])
+    def test_a_stop_at_any_point_can_be_gone_on_with(
+        self,
+        systems: dict[str, System],
+        room: HeldOut,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        place: str,
+        how: str,
+    ) -> None:
+        class Killed(BaseException):
+            pass
+
+        def stop(*_: Any, **__: Any) -> None:
+            if how == "killed":
+                raise Killed
+            signal.raise_signal(signal.SIGTERM)
+
+        whole = judged(systems["natural"], tmp_path / "whole", room).summary["sets"]["room"]
+        with monkeypatch.context() as patch:
+            patch.setattr(module, place, stop)
+            if how == "killed":
+                with pytest.raises(Killed):
+                    judged(systems["natural"], tmp_path / "e", room)
+            else:
+                outcome = judged(systems["natural"], tmp_path / "e", room)
+                assert outcome.signal == signal.SIGTERM
+        assert summary_of(tmp_path / "e")["sets"] == {}
+        again = judged(systems["natural"], tmp_path / "e", room, resume=True).summary
+        assert again["sets"]["room"] | {"seconds": None} == whole | {"seconds": None}
+
+    def test_a_lock_that_was_left_is_no_folder_of_somebody(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        (tmp_path / ".evaluation.json.lock").touch()
+        assert judged(systems["natural"], tmp_path, room).signal is None
+
+    def test_another_run_at_work(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        judged(systems["natural"], tmp_path, room)
+        with (
+            locked(tmp_path / "evaluation.json", ScoreError),
+            pytest.raises(ScoreError, match="another run"),
+        ):
+            judged(systems["natural"], tmp_path, room, resume=True)
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [("output.txt", None), ("pairs.tsv", "x"), ("alignment.json", "{"), ("gold.txt", "one\n")],
+    )
+    def test_what_was_damaged_is_done_again(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path, name: str, text: str | None
+    ) -> None:
+        judged(systems["natural"], tmp_path, room)
+        path = tmp_path / "room" / name
+        before = path.read_bytes()
+        path.unlink()
+        if text is not None:
+            path.write_text(text)
+        judged(systems["natural"], tmp_path, room, resume=True)
+        assert path.read_bytes() == before
+
+    def test_a_damaged_summary_is_named(
         self, systems: dict[str, System], room: HeldOut, tmp_path: Path
     ) -> None:
         judged(systems["natural"], tmp_path, room)
         path = tmp_path / "evaluation.json"
+        sound = summary_of(tmp_path)
         for text, sentence in [
-            ("{", "it is not JSON"),
-            ("[]", "no evaluation"),
-            ('{"format": 9}', "no evaluation"),
+            ("{", "is not JSON"),
+            ("[]", "holds no object"),
+            ('{"format": 9}', "format is 9"),
+            (json.dumps({**sound, "sets": None}), "sets is null"),
+            (json.dumps({**sound, "sets": {"room": None}}), r"sets\.room is null"),
         ]:
             path.write_text(text)
             with pytest.raises(ScoreError, match=sentence):
                 judged(systems["natural"], tmp_path, room, resume=True)
+        del sound["sets"]["room"]["rouge1"]
+        path.write_text(json.dumps(sound))
+        again = judged(systems["natural"], tmp_path, room, resume=True)  # done again
+        assert "f1" in again.summary["sets"]["room"]["rouge1"]
 
 
 def test_an_ensemble_says_so(systems: dict[str, System], make_model: Callable[..., Path]) -> None:

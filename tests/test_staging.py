@@ -166,7 +166,7 @@ def test_file_is_whole_or_absent(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("name", ["file/x.txt", ".", "n" * 255])
+@pytest.mark.parametrize("name", ["file/x.txt", "n" * 255])
 def test_place_that_cannot_be_written_to(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     with (
@@ -249,3 +249,25 @@ def test_a_lock_that_is_taken_is_an_error_of_the_given_kind(tmp_path: Path) -> N
     ):
         pass
     assert names(tmp_path) == []
+
+
+def test_a_file_that_is_a_link_is_written_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    with whole_file(tmp_path / "link") as part:
+        part.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_what_is_no_file_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, kind in (("pipe", "a pipe or a device"), ("folder", "a folder")):
+        with (
+            pytest.raises(CorpusError, match=rf"{name} is {kind}; name a file"),
+            whole_file(tmp_path / name),
+        ):
+            pass
+    assert (tmp_path / "pipe").is_fifo()
+    assert names(tmp_path) == ["folder", "pipe"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ledeline.analysis.aligner import methods
 from ledeline.analysis.alignment import pharaoh
@@ -16,8 +16,6 @@ from ledeline.errors import ConfigError
 from ledeline.headliner import Device, Headliner
 from ledeline.model.files import Loaded
 from ledeline.progress import Progress, silent
-
-_ONE_PAIR: Final = "command line"
 
 
 class AlignedSet(NamedTuple):
@@ -39,7 +37,7 @@ class AlignedSet(NamedTuple):
             "quality": scores and {method: score.as_dict() for method, score in scores.items()},
             "words": {method: table.as_dict() for method, table in self.words.items()},
         }
-        if self.held_out.name == _ONE_PAIR:
+        if not self.held_out.files:  # one pair, of the command line
             links = self.alignments.links.items()
             fields["links"] = {method: pharaoh(of_pairs[0]) for method, of_pairs in links}
         return fields
@@ -57,7 +55,7 @@ def find_pairs(
         raise ConfigError("one pair is two texts, a lede and its headline, each in quotes")
     if gold is not None:
         raise ConfigError("--gold has links of many pairs; name these with --input")
-    return HeldOut(_ONE_PAIR, (), [pair[0]], [pair[1]])
+    return HeldOut("pair", (), [pair[0]], [pair[1]])
 
 
 def open_model(folder: Path, device: Device = "auto") -> Loaded:
@@ -79,7 +77,7 @@ def chosen_method(loaded: Loaded, wanted: str | None) -> str:
 def draw_pair(loaded: Loaded, held_out: HeldOut, row: int, path: Path) -> None:
     """Draw what attention and SPM saw of a pair, counted from 1."""
     if row > len(held_out.ledes):
-        raise ConfigError(f"--row {row}: there are {len(held_out.ledes):,} pairs")
+        raise ConfigError(f"--row {row}: the last pair is {len(held_out.ledes):,}")
     picture_format(path)  # before the work
     seen = heat_map(loaded, held_out.ledes[row - 1], held_out.headlines[row - 1])
     save(heat_map_figure(seen), path)

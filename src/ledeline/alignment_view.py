@@ -1,7 +1,6 @@
 """What `ledeline align` shows: links, how good they are, and words taken for each other."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -13,8 +12,6 @@ from ledeline.analysis.aligner import METHODS
 from ledeline.analysis.alignment import AlignmentScore
 from ledeline.scoreboard import figures
 from ledeline.text import clean
-
-_OF_MODELS: Final = ("spm-vocabulary", "spm-sentence", "attention", "attention-shifted")
 
 
 def alignment_tables(aligned: AlignedSet) -> RenderableType:
@@ -31,7 +28,11 @@ def alignment_tables(aligned: AlignedSet) -> RenderableType:
 
 def _pair_table(aligned: AlignedSet) -> Table:
     """Each word of the headline, with the words of the lede it is linked to."""
-    links = {name: one[0] for name, one in aligned.alignments.links.items() if name in _OF_MODELS}
+    links = {
+        name: one[0]
+        for name, one in aligned.alignments.links.items()
+        if not METHODS[name].startswith("baseline")
+    }
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("headline", *links):
         table.add_column(column.replace("-", "\n"))

@@ -23,6 +23,7 @@ from ledeline.analysis.audit import Audit
 from ledeline.analysis.folder import (
     ALIGNMENT,
     FORMAT,
+    GOLD,
     HEADLINES,
     OUTPUT,
     PAIRS,
@@ -30,11 +31,12 @@ from ledeline.analysis.folder import (
     SOURCE,
     SUMMARY,
 )
+from ledeline.analysis.report.evaluations import read_outcome, read_summary
+from ledeline.analysis.report.fields import Fields
 from ledeline.corpus.inputs import Texts
-from ledeline.corpus.lines import json_line
 from ledeline.corpus.testsets import HeldOut
 from ledeline.errors import ScoreError
-from ledeline.generate import generate
+from ledeline.generate import Interruption, Stopped, generate
 from ledeline.headliner import Headliner, Options
 from ledeline.model.files import WEIGHTS
 from ledeline.outputs.files import open_output
@@ -43,8 +45,8 @@ from ledeline.progress import Progress, silent
 from ledeline.rouge import Rouge
 from ledeline.rouge.stem import exceptions
 from ledeline.section import at_least, section
-from ledeline.staging import full_disk, locked, make_folder, whole_file
-from ledeline.text import PAPER, PROFILES, Profile
+from ledeline.staging import locked, make_folder, whole_file
+from ledeline.text import PAPER, PROFILES, Profile, clean
 from ledeline.train.journal import commit
 
 
@@ -101,36 +103,21 @@ def evaluate(
         read_links(held_out)  # what is wrong with them is said before the work
     plan = _plan(system, judging)
     with _opened(folder, resume=resume):
-        done = _begun(folder, plan)
-        for test_set in sets:
-            if test_set.name in done:
-                _refuse_other(folder, test_set, done[test_set.name])
-                continue
-            _save(folder, plan, done, command, ended=False)
-            seconds, signal = _write_headlines(system, test_set, folder, judging, progress)
-            if signal is not None:
-                return Outcome(_save(folder, plan, done, command, ended=False), signal)
-            done[test_set.name] = _judged(system, test_set, folder, judging, progress) | {
-                "seconds": seconds
-            }
+        done = _begun(folder, plan, sets)
+        try:
+            with Interruption().listening():
+                for test_set in sets:
+                    if test_set.name not in done:
+                        _save(folder, plan, done, command, ended=False)
+                        seconds = _write_headlines(system, test_set, folder, judging, progress)
+                        judged = _judged(system, test_set, folder, judging, progress)
+                        done[test_set.name] = judged | {"seconds": seconds, "command": command}
+        except Stopped as stopped:
+            return Outcome(_save(folder, plan, done, command, ended=False), stopped.number)
         return Outcome(_save(folder, plan, done, command, ended=True), None)
 
 
 # --- the folder ---------------------------------------------------------------------------------
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    """Read what an evaluation came to, finished or not."""
-    path = folder / SUMMARY
-    try:
-        summary = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ScoreError(f"{folder} is no evaluation: {SUMMARY}: {error.strerror}") from None
-    except ValueError:
-        raise ScoreError(f"{path} is damaged: it is not JSON") from None
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
-        raise ScoreError(f"{path} is no evaluation that this version of ledeline reads")
-    return summary
 
 
 @contextmanager
@@ -138,13 +125,12 @@ def _opened(folder: Path, *, resume: bool) -> Iterator[None]:
     """Be the only one that writes the folder, which is new unless it is gone on with."""
     if folder.exists() and not folder.is_dir():
         raise ScoreError(f"{folder} is a file; name a folder to write to")
-    if folder.exists() and any(folder.iterdir()):
-        if not resume:
-            raise ScoreError(f"{folder} is there already; go on with --resume, or name another")
-        read_summary(folder)  # else it is not what is written here
     make_folder(folder)
-    full = ScoreError(f"{folder}: the disk is full; make room and go on with --resume")
-    with locked(folder / SUMMARY, ScoreError), full_disk(full):
+    with locked(folder / SUMMARY, ScoreError):
+        if any(not path.name.startswith(".") for path in folder.iterdir()):
+            if not resume:
+                raise ScoreError(f"{folder} is there already; go on with --resume, or name another")
+            read_summary(folder)  # else it is not what is written here
         yield
 
 
@@ -163,7 +149,18 @@ def _plan(system: System, judging: Judging) -> dict[str, Any]:
         "search": asdict(judging.options.search),
         "replace_unknown": judging.options.replace_unknown,
         "scoring": asdict(judging.scoring),
+        "samples": {
+            "word_pairs": judging.num_word_pairs,
+            "heat_maps": judging.num_heat_maps,
+            "seed": judging.seed,
+        },
     }
+
+
+def checksum(test_set: HeldOut) -> str:
+    """A sum that tells test sets of other texts apart."""
+    texts = [test_set.ledes, test_set.headlines, test_set.alignments]
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def _checksum(path: Path) -> str:
@@ -171,18 +168,41 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _begun(folder: Path, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The test sets that are done; the rest of the folder must be of the same plan."""
+def _begun(folder: Path, plan: Mapping[str, Any], sets: Sequence[HeldOut]) -> dict[str, Any]:
+    """The test sets that are done; the rest of the folder must be of the same plan.
+
+    One of the sets that are asked for is done again if its files are not whole.
+    """
     if not (folder / SUMMARY).exists():
         return {}
     there = read_summary(folder)
     for key, value in plan.items():
-        if there.get(key) != value:
+        if key != "models" and there.values.get(key) != value:  # their weights say more than names
             raise ScoreError(
-                f"{folder / SUMMARY}: {key} is {json.dumps(there.get(key))} there and "
+                f"{folder / SUMMARY}: {key} is {json.dumps(there.values.get(key))} there and "
                 f"{json.dumps(value)} now; name another folder"
             )
-    return dict(there["sets"])
+    asked, done = {one.name: one for one in sets}, there.inner("sets")
+    return {
+        name: done.values[name]
+        for name in done.values
+        if name not in asked or _is_whole(folder, asked[name], done)
+    }
+
+
+def _is_whole(folder: Path, test_set: HeldOut, done: Fields) -> bool:
+    """Whether all that was written of a test set is there; it must be of the same pairs."""
+    fields = done.inner(test_set.name)
+    if fields.values.get("checksum", "") != checksum(test_set):
+        raise ScoreError(
+            f"{folder / SUMMARY}: the test set {test_set.name} has other pairs there than now; "
+            "call it by another name, or name another folder"
+        )
+    try:
+        read_outcome(folder, test_set.name, fields)
+    except ScoreError:
+        return False
+    return True
 
 
 def _refuse_twins(sets: Sequence[HeldOut]) -> None:
@@ -190,6 +210,8 @@ def _refuse_twins(sets: Sequence[HeldOut]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
+        if name == SUMMARY:
+            raise ScoreError(f"no test set can be called {name}, which is a file of its own")
 
 
 def _refuse_without_lists(judging: Judging) -> None:
@@ -203,14 +225,6 @@ def _refuse_without_lists(judging: Judging) -> None:
             raise ScoreError(
                 f"{error}; the table of aligned words needs them: --word-pairs 0 leaves it out"
             ) from None
-
-
-def _refuse_other(folder: Path, test_set: HeldOut, done: Mapping[str, Any]) -> None:
-    if done["files"] != list(test_set.files) or done["pairs"] != len(test_set.ledes):
-        raise ScoreError(
-            f"{folder / SUMMARY}: the test set {test_set.name} is {done['pairs']:,} pairs of "
-            f"{', '.join(done['files'])} there, and other pairs now; call it by another name"
-        )
 
 
 def _save(
@@ -234,8 +248,8 @@ def _save(
 
 def _write_headlines(
     system: System, test_set: HeldOut, folder: Path, judging: Judging, progress: Progress
-) -> tuple[float | None, int | None]:
-    """Write those that are missing; return the seconds, if all were, and the signal that came."""
+) -> float | None:
+    """Write those that are missing; return the seconds it took, if all were."""
     path = folder / test_set.name / HEADLINES
     anew, began = not path.exists(), time.monotonic()
     given = Texts(test_set.ledes)
@@ -251,18 +265,14 @@ def _write_headlines(
             notes,
             lambda _, done, total: progress(f"{test_set.name}: headlines", done, total),
         )
-    return (time.monotonic() - began if anew else None), outcome.signal
+    if outcome.signal is not None:
+        raise Stopped(outcome.signal)
+    return time.monotonic() - began if anew else None
 
 
-def _with_references(path: Path, references: Sequence[str]) -> list[dict[str, Any]]:
-    """Put each reference, as it was given, beside the headline in the file."""
+def _read_headlines(path: Path) -> list[dict[str, Any]]:
     with path.open(encoding="utf-8", newline="\n") as lines:
-        headlines = [
-            json.loads(line) | {"reference": reference}
-            for line, reference in zip(lines, references, strict=True)
-        ]
-    _write_lines(path, (json_line(one).removesuffix("\n") for one in headlines))
-    return headlines
+        return [json.loads(line) for line in lines]
 
 
 # --- judgement ----------------------------------------------------------------------------------
@@ -273,27 +283,28 @@ def _judged(
 ) -> dict[str, Any]:
     """Compare what was written with what was wanted; write all files but the summary."""
     place = folder / test_set.name
-    headlines = _with_references(place / HEADLINES, test_set.headlines)
+    headlines = _read_headlines(place / HEADLINES)
     words = _words(system, test_set, [one["headline"] for one in headlines], judging)
     for name, texts in words.items():
         _write_lines(place / name, map(" ".join, texts))
+    _write_lines(place / GOLD, map(clean, test_set.headlines))
     lines = [" ".join(one) for one in words[OUTPUT]]
     references = [[" ".join(one)] for one in words[REFERENCE]]
-    scores = rouge.score_all(lines, references, judging.scoring)
+    scores = rouge.score_all(lines, references, judging.scoring, progress)
     odds = audits.audit(words[OUTPUT], words[REFERENCE], words[SOURCE])
     _write_lines(place / PAIRS, _pair_lines(scores, odds))
-    with whole_file(place / ALIGNMENT) as path:
-        aligned = alignment_summary(
-            system.headliner.models[0],
-            test_set,
-            num_word_pairs=judging.num_word_pairs,
-            num_heat_maps=judging.num_heat_maps,
-            seed=judging.seed,
-            progress=progress,
-        )
-        path.write_text(json.dumps(aligned, ensure_ascii=False) + "\n", encoding="utf-8")
+    aligned = alignment_summary(
+        system.headliner.models[0],
+        test_set,
+        num_word_pairs=judging.num_word_pairs,
+        num_heat_maps=judging.num_heat_maps,
+        seed=judging.seed,
+        progress=progress,
+    )
+    _write_lines(place / ALIGNMENT, iter([json.dumps(aligned, ensure_ascii=False)]))
     return {
         "files": list(test_set.files),
+        "checksum": checksum(test_set),
         "pairs": len(headlines),
         "signature": rouge.signature(judging.scoring, 1),
         **_with_intervals(scores),
@@ -316,14 +327,13 @@ def _words(
     """The words that are compared, by the name of the file they are written to."""
     profile = _profile(system, judging)
     as_written = profile is system.headliner.models[0].profile is PAPER  # tokens already
-
-    def split(text: str) -> list[str]:
-        return profile.counted(profile.words(text))
-
     return {
         SOURCE: [list(profile.plain(profile.words(lede))) for lede in test_set.ledes],
-        REFERENCE: list(map(split, test_set.headlines)),
-        OUTPUT: [profile.counted(text.split()) if as_written else split(text) for text in outputs],
+        REFERENCE: [audits.split(text, profile) for text in test_set.headlines],
+        OUTPUT: [
+            profile.counted(text.split()) if as_written else audits.split(text, profile)
+            for text in outputs
+        ],
     }
 
 

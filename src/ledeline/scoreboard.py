@@ -8,6 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ledeline.analysis.audit import KINDS
+
 _TITLES: Final = {
     "rouge1": "ROUGE-1",
     "rouge2": "ROUGE-2",
@@ -15,13 +17,12 @@ _TITLES: Final = {
     "rougeW": "ROUGE-W",
 }
 _PARTS: Final = {"precision": "precision", "recall": "recall", "f1": "F1"}
-_KINDS: Final = ("repeating", "lacking", "irrelevant")
 _CHANCE: Final = 0.05  # a difference with a smaller p is shown as one
 
 
 def score_table(outputs: str, found: Mapping[str, Any]) -> RenderableType:
     """The scores of a system, from 0 to 100, with 95 % intervals; what `--json` prints."""
-    table = figures(f"{outputs}: {found['pairs']:,} pairs", list(_PARTS.values()))
+    table = figures(f"{outputs}: {_pairs(found['pairs'])}", list(_PARTS.values()))
     for name, title in _TITLES.items():
         if name in found:
             cells = [
@@ -58,16 +59,20 @@ def _comparison_table(compared: Mapping[str, Any]) -> Table:
 
 def evaluation_table(summary: Mapping[str, Any]) -> RenderableType:
     """The figures of a system on each test set; F1 with its 95 % interval below."""
-    columns = ["R-1", "R-2", "R-L", *_KINDS]
+    columns = ["R-1", "R-2", "R-L", *KINDS]
     title = f"{summary['system']}, beam {summary['search']['beam']}, {summary['precision']}"
     table = figures(title, columns)
     for name, one in summary["sets"].items():
         scores = [_above_interval(one[key]) for key in ("rouge1", "rouge2", "rougeL")]
-        odd = [f"{one['odd'][kind]:,}" for kind in _KINDS]
-        about = Text(name).append(f"\n{one['pairs']:,} pairs", style="dim")
+        odd = [f"{one['odd'][kind]:,}" for kind in KINDS]
+        about = Text(name).append(f"\n{_pairs(one['pairs'])}", style="dim")
         table.add_row(about, *scores, *odd)
     signatures = dict.fromkeys(one["signature"] for one in summary["sets"].values())
     return Group(table, *(Text(signature, style="dim") for signature in signatures))
+
+
+def _pairs(number: int) -> str:
+    return f"{number:,} pair{'s' * (number != 1)}"
 
 
 def _above_interval(one: Mapping[str, float]) -> Text:
@@ -80,7 +85,7 @@ def figures(title: str, columns: list[str]) -> Table:
     table = Table(
         title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
     )
-    table.add_column("", no_wrap=True)
+    table.add_column("", no_wrap=True, min_width=8)
     for column in columns:
         table.add_column(f" {column}", justify="right", no_wrap=True)
     return table

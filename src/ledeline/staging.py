@@ -34,7 +34,14 @@ def whole_folder(output: Path, *, replace: str | None = None) -> Iterator[Path]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` to write to, which takes its place once all is on the disk."""
+    """Give a name beside `path` to write to, which takes its place once all is on the disk.
+
+    A link is written where it leads. What is there and no file, such as a device, stays.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise CorpusError(f"{path} is {kind}; name a file to write to")
     part = path.with_name(f".part-{os.getpid()}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -102,10 +102,8 @@ def _write_set(place: Path, test_set: TestSet) -> dict[str, Any]:
     _write_lines(place / "source.txt", map(" ".join, sources))
     _write_lines(place / "reference.txt", map(" ".join, references))
     _write_lines(place / "output.txt", map(" ".join, outputs))
-    answers = (
-        {"source": one.lede, "headline": one.headline, "warnings": [], "reference": one.gold}
-        for one in pairs
-    )
+    _write_lines(place / "gold.txt", (one.gold for one in pairs))
+    answers = ({"source": one.lede, "headline": one.headline, "warnings": []} for one in pairs)
     _write_lines(place / "headlines.jsonl", map(json.dumps, answers))
     scores = np.array([_scores(*both) for both in zip(outputs, references, strict=True)]).round(5)
     odd = audits.audit(outputs, references, sources if test_set.with_sources else None)

@@ -1,12 +1,12 @@
 """Pairs of text aligned by a model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from ledeline.analysis.aligner import METHODS, STAGE, align, align_each, alignments, methods
+from ledeline.analysis.aligner import METHODS, STAGE, align, alignments, methods
 from ledeline.analysis.alignment import (
     Links,
     Rule,
@@ -22,6 +22,10 @@ from ledeline.reasons import force
 
 PAIRS = [(story.lede, story.headline) for story in generate(6, 3)]
 BASELINES = ["identity", "diagonal"]
+
+
+def align_each(loaded: Loaded, pairs: Iterable[tuple[str, str]]) -> Iterator[dict[str, Links]]:
+    return (aligned.links for aligned in alignments(loaded, pairs))
 
 
 @pytest.fixture(scope="module", params=["natural", "paper"])
@@ -41,12 +45,12 @@ def by_model(links: dict[str, Links]) -> dict[str, Links]:
 def test_methods(loaded: Loaded, bare: Loaded) -> None:
     assert methods(loaded.model) == tuple(METHODS)
     assert methods(bare.model) == tuple(METHODS)[2:]
-    assert tuple(align(loaded, PAIRS)) == tuple(METHODS)
-    assert align(bare, []) == {method: [] for method in methods(bare.model)}
+    assert tuple(align(loaded, PAIRS).links) == tuple(METHODS)
+    assert align(bare, []).links == {method: [] for method in methods(bare.model)}
 
 
 def test_pairs_one_by_one_and_together(loaded: Loaded) -> None:
-    together = align(loaded, PAIRS)
+    together = align(loaded, PAIRS).links
     for number, links in enumerate(align_each(loaded, iter(PAIRS))):
         assert links == {method: those[number] for method, those in together.items()}
         ((alone,),) = [align_each(loaded, [PAIRS[number]])]

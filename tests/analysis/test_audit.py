@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ledeline.analysis.audit import KINDS, Audit, as_dict, audit, per_pair_lines, split
 from ledeline.analysis.odd import Odd, count
+from ledeline.errors import ScoreError
 from ledeline.text import NATURAL, PAPER
 
 numbers = st.lists(st.builds(Odd, *[st.integers(0, 12)] * 3), max_size=30)
@@ -29,6 +30,13 @@ def test_a_string_is_the_words_between_white_space() -> None:
     assert audit(["a\u2003a\ta"], ["a"]).odds == (Odd(2, 0, None),)
 
 
+def test_a_mark_for_an_unknown_word_stays_whole_in_every_profile() -> None:
+    text = "Mayor <unk> wins, <UNK>-led UNK says."
+    assert split(text, NATURAL) == "Mayor <unk> wins <UNK> led UNK says".split()
+    assert split("mayor <unk> wins", PAPER) == ["mayor", "<unk>", "wins"]
+    assert split("mayor <unk>, wins", None) == ["mayor", "<unk>,", "wins"]
+
+
 def test_total() -> None:
     assert audit(OUTPUTS, REFERENCES, SOURCES).total == Odd(2, 1, 1)
     assert audit(OUTPUTS, REFERENCES).total == Odd(2, 1, None)
@@ -38,7 +46,7 @@ def test_total() -> None:
     "texts", [(OUTPUTS[:2], REFERENCES), (OUTPUTS, REFERENCES[:2]), (OUTPUTS, REFERENCES, [])]
 )
 def test_lengths_must_agree(texts: tuple[list[list[str]], ...]) -> None:
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ScoreError, match="as many"):
         audit(*texts)
 
 

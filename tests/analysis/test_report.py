@@ -16,10 +16,11 @@ from ledeline.analysis.report.charts import Series, bar_chart
 from ledeline.analysis.report.examples import choose
 from ledeline.analysis.report.marking import marked
 from ledeline.analysis.report.markup import Html, element, joined, text
-from ledeline.analysis.report.published import EARLIER_ROWS, OWN_ROWS, published_set
+from ledeline.analysis.report.published import EARLIER_ROWS, OWN_ROWS, SETS, published_set
 from ledeline.analysis.report.sections.odd import binned
 from ledeline.analysis.report.study import read_study
 from ledeline.analysis.significance import compare
+from ledeline.errors import ScoreError
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
 from report_folders import Pair, TestSet, newsroom, write_evaluation
@@ -97,6 +98,15 @@ def folders(tmp_path: Path) -> Folders:
         ]
 
     return make
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_sets() -> Iterator[None]:
+    """A set of 80 pairs can be Rush's."""
+    assert SETS["Rush"] == 1951
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SETS, "Rush", 80)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -297,6 +307,33 @@ class TestResults:
         ]
 
 
+class TestComparability:
+    def test_scores_made_in_another_way_are_not_compared(self, tmp_path: Path) -> None:
+        one = write_evaluation(tmp_path / "a", "a", {"news": TestSet(newsroom(20, 1, 0.5))})
+        two = write_evaluation(tmp_path / "b", "b", {"news": TestSet(newsroom(20, 1, 0.1))})
+        assert len(read_study([one, two]).comparisons) == 1
+        path = two / "evaluation.json"
+        path.write_text(path.read_text().replace("|stem:no", "|stem:porter"))
+        assert read_study([one, two]).comparisons == {}
+        notes = " ".join(Page(report_page([one, two])).all("p", class_="note"))
+        assert "b is not comparable with a: scores were made in another way" in notes
+
+    def test_a_summary_that_its_pairs_contradict(self, tmp_path: Path) -> None:
+        folder = write_evaluation(tmp_path / "a", "a", {"news": TestSet(newsroom(20, 1, 0.5))})
+        path = folder / "evaluation.json"
+        about = json.loads(path.read_text())
+        about["sets"]["news"]["rouge2"]["f1"] -= 0.001
+        path.write_text(json.dumps(about))
+        with pytest.raises(ScoreError, match=r"pairs\.tsv: the mean of rouge2 is"):
+            report_page([folder])
+
+    def test_a_page_is_html_by_its_name(self, four: list[Path], tmp_path: Path) -> None:
+        before = (four[0] / "evaluation.json").read_bytes()
+        with pytest.raises(ScoreError, match=r"ends in \.html"):
+            write_report(four, four[0] / "evaluation.json")
+        assert (four[0] / "evaluation.json").read_bytes() == before
+
+
 class TestPublished:
     def test_rush_is_shown_in_its_column(self, page: Page) -> None:
         rows = page.table("ROUGE F1")
@@ -319,9 +356,10 @@ class TestPublished:
         assert len(page.table("ROUGE F1")) == 3
 
     def test_a_set_is_known_by_its_name(self) -> None:
-        assert published_set("gigaword-RUSH.1951") == "Rush"
-        assert published_set("zhou2017") == "Zhou"
-        assert published_set("ours") is None
+        assert published_set("gigaword-RUSH.1951", 80) == "Rush"
+        assert published_set("zhou2017", 2000) == "Zhou"
+        assert published_set("ours", 10_000) is None
+        assert published_set("rush", 60) is None  # a part of it, or another set of that name
 
     def test_figures_are_the_papers(self) -> None:
         figures = [number for row in OWN_ROWS for one in row.figures.values() for number in one]
@@ -438,9 +476,6 @@ class TestExamples:
         sets = {"news": TestSet([Pair("Oil fell to $82.", "Oil-price drop: $82!", "oil falls")])}
         folder = write_evaluation(tmp_path / "e", "s", sets)
         assert "Oil-price drop: $82!" in Page(report_page([folder])).all("dd")
-        path = folder / "news" / "headlines.jsonl"  # of somebody who has no such key
-        path.write_text(json.dumps({"source": None, "headline": "oil falls"}) + "\n")
-        assert "Oil price drop 82" in Page(report_page([folder])).all("dd")
 
     def test_the_worst_come_first_and_none_twice(self, four: list[Path]) -> None:
         study = read_study(four)
@@ -472,6 +507,11 @@ class TestExamples:
         cuts = marked(headline, words, places)
         assert "".join(cut for cut, _ in cuts) == headline
         assert sum(odd for _, odd in cuts) == len(places)
+
+    def test_a_word_inside_another_is_not_marked(self) -> None:
+        words = ["cats", "at", "the", "mat", "at"]
+        cuts = marked("Cats at the mat at", words, {1, 4})
+        assert cuts == [("cats ", False), ("at", True), (" the mat ", False), ("at", True)]
 
     def test_a_headline_written_otherwise_shows_its_words(self) -> None:
         assert marked("Rise!", ["rise", "up"], {1}) == [("rise ", False), ("up", True)]

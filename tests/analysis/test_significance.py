@@ -295,3 +295,9 @@ def test_systems_of_different_shapes(shape: tuple[int, int]) -> None:
 def test_values_that_are_no_numbers(value: float) -> None:
     with pytest.raises(ValueError, match="no number"):
         compare(np.zeros((1, 1)), np.array([[value]]))
+
+
+@pytest.mark.parametrize("values", [[0.47225, 0.0], [0.49544, 1.0], [0.1, 0.1, 0.3]])
+def test_intervals_stay_among_the_values(values: list[float]) -> None:
+    (one,) = intervals(np.array(values)[:, None])
+    assert min(values) <= one.low <= one.high <= max(values)

@@ -76,3 +76,13 @@ def test_files_that_belong_together_are_equally_long(tmp_path: Path, table: Path
     assert read_columns_alike(names) == [["a", "b", "c"], ["a", "b", "d"]]
     with pytest.raises(CorpusError, match=r"out\.txt has 3 lines and .*t\.jsonl has 2"):
         read_columns_alike([*names, (str(table), "headline")])
+
+
+def test_columns_and_colons(tmp_path: Path) -> None:
+    folder = tmp_path / "a:b"
+    folder.mkdir()
+    (folder / "t.csv").write_text("headline,written\nx,y\n")
+    assert read_column(f"{folder / 't.csv'}:written", "headline") == ["y"]
+    (tmp_path / "none.csv").write_text("headline\n")
+    with pytest.raises(CorpusError, match="the file is empty"):
+        read_column(str(tmp_path / "none.csv"), "headline")

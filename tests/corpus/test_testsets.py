@@ -23,7 +23,20 @@ def test_names(given: str, name: str, files: list[str]) -> None:
     assert find_test_set(given) == (name, tuple(map(Path, files)))
 
 
-@pytest.mark.parametrize("given", ["a=b,c,d", "a=", "a=b,", "../x=t.csv", "=b/.csv", "a b=t.csv"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "a=b,c,d",
+        "a=",
+        "a=b,",
+        "../x=t.csv",
+        "=b/.csv",
+        "a b=t.csv",
+        ".x=t.csv",
+        "-x=t.csv",
+        f"{'x' * 65}=t.csv",
+    ],
+)
 def test_what_is_no_test_set(given: str) -> None:
     with pytest.raises(ConfigError, match="NAME="):
         find_test_set(given)

@@ -97,7 +97,7 @@ def rouge_1(loaded: Loaded, ledes: list[str]) -> float:
 
 
 def alignment_errors(loaded: Loaded) -> dict[str, float]:
-    found = align(loaded, [(story.lede, story.headline) for story in STORIES])
+    found = align(loaded, [(story.lede, story.headline) for story in STORIES]).links
     gold = [parse(story.alignment) for story in STORIES]
     return {method: alignment_score(links, gold).error_rate for method, links in found.items()}
 

@@ -44,20 +44,25 @@ class Aligned(NamedTuple):
     left_to_pad: frozenset[int] | None  # words of the lede predicted at <pad>; None without SPM
 
 
+class AlignedPairs(NamedTuple):
+    """The same of many pairs."""
+
+    links: dict[str, list[Links]]
+    left_to_pad: list[frozenset[int]] | None
+
+
 def align(
     loaded: Loaded, pairs: Sequence[tuple[str, str]], progress: Progress = silent
-) -> dict[str, list[Links]]:
+) -> AlignedPairs:
     """Link the white-space words of each (lede, headline), by each method the model has."""
-    found: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
-    for links in counted(align_each(loaded, pairs), STAGE, len(pairs), progress):
-        for method, those in links.items():
-            found[method].append(those)
-    return found
-
-
-def align_each(loaded: Loaded, pairs: Iterable[tuple[str, str]]) -> Iterator[dict[str, Links]]:
-    """The same pair by pair, of any number of pairs."""
-    return (aligned.links for aligned in alignments(loaded, pairs))
+    links: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
+    left_to_pad = []
+    for aligned in counted(alignments(loaded, pairs), STAGE, len(pairs), progress):
+        for method, those in aligned.links.items():
+            links[method].append(those)
+        if aligned.left_to_pad is not None:
+            left_to_pad.append(aligned.left_to_pad)
+    return AlignedPairs(links, None if loaded.model.spm is None else left_to_pad)
 
 
 def alignments(loaded: Loaded, pairs: Iterable[tuple[str, str]]) -> Iterator[Aligned]:

@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ledeline.analysis.aligner import STAGE, alignments, methods
+from ledeline.analysis.aligner import align
 from ledeline.analysis.alignment import AlignmentScore, Links, num_words, quality, read_gold
 from ledeline.analysis.heatmap import heat_map
 from ledeline.analysis.reading import read_pair
 from ledeline.analysis.wordpairs import Rule, WordPairs, sample, word_pairs
 from ledeline.corpus.testsets import HeldOut
 from ledeline.model.files import Loaded
-from ledeline.progress import Progress, counted, silent
+from ledeline.progress import Progress, silent
 from ledeline.shuffle import shuffled
 
 _RULES: Final[dict[str, Rule]] = {
     "spm-vocabulary": "vocabulary",
-    "spm-sentence": "sentence",
     "attention": "attention",
 }  # of the methods, as the table of words calls them
 _NUM_EXAMPLES: Final = 30  # words of each group that are kept
@@ -39,18 +38,11 @@ def read_links(test_set: HeldOut) -> list[Links] | None:
 
 def align_set(loaded: Loaded, test_set: HeldOut, progress: Progress = silent) -> Alignments:
     """Align all pairs, and score the links where there is gold."""
-    pairs, gold = test_set.pairs, read_links(test_set)
-    links: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
-    left_to_pad: list[frozenset[int]] = []
-    for aligned in counted(alignments(loaded, pairs), STAGE, len(pairs), progress):
-        for method, those in aligned.links.items():
-            links[method].append(those)
-        if aligned.left_to_pad is not None:
-            left_to_pad.append(aligned.left_to_pad)
+    gold, found = read_links(test_set), align(loaded, test_set.pairs, progress)
     if gold is None:
-        return Alignments(links, None)
-    sizes = [num_words(lede) for lede, _ in pairs]
-    return Alignments(links, quality(links, gold, sizes, left_to_pad or None))
+        return Alignments(found.links, None)
+    sizes = [num_words(lede) for lede in test_set.ledes]
+    return Alignments(found.links, quality(found.links, gold, sizes, found.left_to_pad))
 
 
 def word_tables(

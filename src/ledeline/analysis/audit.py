@@ -1,5 +1,6 @@
 """Odd generation in anybody's headlines: what is odd in each, in all, and in which the most."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ledeline.analysis import odd
 from ledeline.analysis.odd import Odd
 from ledeline.corpus.columns import read_columns_alike
+from ledeline.errors import ScoreError
 from ledeline.text import Profile
 
 Text: TypeAlias = str | Sequence[str]
 
+_UNKNOWN: Final = re.compile("(<unk>|<UNK>)")
 KINDS: Final = ("repeating", "lacking", "irrelevant")
 
 
@@ -61,7 +64,7 @@ def audit(
     """
     lengths = {len(texts) for texts in (outputs, references, sources) if texts is not None}
     if len(lengths) > 1:
-        raise ValueError(f"not as many outputs as references and sources: {sorted(lengths)}")
+        raise ScoreError(f"not as many outputs as references and sources: {sorted(lengths)}")
     ledes = [None] * len(outputs) if sources is None else map(_words, sources)
     return Audit(tuple(map(odd.count, map(_words, outputs), map(_words, references), ledes)))
 
@@ -71,8 +74,18 @@ def _words(text: Text) -> Sequence[str]:
 
 
 def split(text: str, profile: Profile | None) -> list[str]:
-    """The words of a text that are compared: those of a profile, or all between white space."""
-    return text.split() if profile is None else profile.counted(profile.words(text))
+    """The words of a text that are compared: those of a profile, or all between white space.
+
+    A mark for an unknown word stays one word, also in a profile that knows of none.
+    """
+    if profile is None:
+        return text.split()
+    if profile.unknown_words or not _UNKNOWN.search(text):
+        return profile.counted(profile.words(text))
+    words: list[str] = []
+    for part in _UNKNOWN.split(text):
+        words += [part] if _UNKNOWN.fullmatch(part) else profile.counted(profile.words(part))
+    return words
 
 
 def as_dict(audit: Audit) -> dict[str, Any]:
@@ -124,5 +137,8 @@ def audit_files(
 
 def _system_names(files: Sequence[str]) -> Sequence[str]:
     """What to call systems: the names of their files without suffix, where these differ."""
+    for file in files:
+        if files.count(file) > 1:
+            raise ScoreError(f"{file} is named {files.count(file)} times; name each file once")
     names = [Path(file).name.partition(".")[0] for file in files]
     return names if len(set(names)) == len(names) else files

@@ -5,7 +5,7 @@ Legend: I source length, J headline length, V vocabulary, all in sub-words.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ledeline.analysis.reading import look
 from ledeline.errors import ScoreError
@@ -42,18 +42,6 @@ class HeatMap:
             "spm_rows": None if self.spm_rows is None else list(self.spm_rows),
             "spm": None if self.spm is None else _rounded(self.spm),
         }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Undo `as_dict`, but for the digits."""
-        spm_rows, spm = fields["spm_rows"], fields["spm"]
-        return cls(
-            source=tuple(fields["source"]),
-            attention_rows=tuple(fields["attention_rows"]),
-            attention=_rows(fields["attention"]),
-            spm_rows=None if spm_rows is None else tuple(spm_rows),
-            spm=None if spm is None else _rows(spm),
-        )
 
 
 def heat_map(loaded: Loaded, lede: str, headline: str) -> HeatMap:

@@ -73,15 +73,3 @@ def irrelevant_places(
         for place, word in enumerate(output)
         if is_content(word) and word.casefold() not in known
     ]
-
-
-def repeated_words(output: Sequence[str], reference: Sequence[str]) -> frozenset[str]:
-    """Which words of the output are repeating."""
-    return frozenset(output[place] for place in repeated_places(output, reference))
-
-
-def irrelevant_words(
-    output: Sequence[str], reference: Sequence[str], source: Sequence[str]
-) -> frozenset[str]:
-    """Which words of the output are irrelevant, in the case they have there."""
-    return frozenset(output[place] for place in irrelevant_places(output, reference, source))

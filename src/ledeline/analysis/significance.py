@@ -47,6 +47,7 @@ def intervals(values: Array, *, seed: int = SEED, num_samples: int = NUM_SAMPLES
     base = values[0]  # so that a column of one value stays that value
     wholes, unit = _wholes(values - base)
     means = base + _resampled_sums(wholes, seed, num_samples) * unit / len(values)
+    means = means.clip(values.min(axis=0), values.max(axis=0))  # no mean lies outside, but by noise
     return [Interval(*bounds) for bounds in np.quantile(means, _TAILS, axis=0).T.tolist()]
 
 

@@ -64,12 +64,29 @@ def refuse_mixture(as_json: bool, file: str | None, option: str) -> None:
         raise ConfigError(f"--json and {option} - would be printed into each other; name a file")
 
 
-def write(name: str, lines: Iterable[str]) -> None:
-    """Write lines to a file, or print them."""
+def refuse_idle(option: str, value: object, needed: str, other: object) -> None:
+    """Refuse an option that does nothing without another one."""
+    if value is not None and other is None:
+        raise ConfigError(f"{option} {value}: has no effect without {needed}")
+
+
+def refuse_input(path: Path, inputs: Iterable[str]) -> Path:
+    """Give back the name of an output, unless it is one of the inputs."""
+    for name in inputs:
+        if name and path.exists() and Path(name).exists() and path.samefile(name):
+            raise ConfigError(f"{path} is an input; name another file to write to")
+    return path
+
+
+def write(name: str, lines: Iterable[str], inputs: Iterable[str]) -> None:
+    """Write lines to a file that is none of the inputs, or print them."""
     if name == "-":
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return
     from ledeline.staging import whole_file
 
-    with whole_file(Path(name)) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        whole_file(refuse_input(Path(name), inputs)) as path,
+        path.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.writelines(f"{line}\n" for line in lines)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ledeline.cli.command import progress_bar, refuse_mixture, write
+from ledeline.cli.command import progress_bar, refuse_input, refuse_mixture, write
 from ledeline.cli.options import AsJson, Stem, Unknown
 from ledeline.errors import ConfigError
 
@@ -58,7 +58,7 @@ def score(
             outputs, reference, settings, compare=compare, seed=seed, progress=progress
         )
     if per_pair is not None:
-        write(per_pair, per_pair_lines(scored.scores))
+        write(per_pair, per_pair_lines(scored.scores), [outputs, *reference, compare or ""])
     if as_json:
         print(json.dumps(scored.found))
     elif per_pair != "-":
@@ -100,20 +100,23 @@ def audit(
     Of any number of systems, side by side. Irrelevant words need the ledes. See docs/evaluation.md.
     """
     from ledeline.analysis import audit as audits
+    from ledeline.analysis.drawing import picture_format, save
     from ledeline.text import PROFILES
 
     refuse_mixture(as_json, per_pair, "--per-pair")
+    if figure is not None:
+        picture_format(figure)
     if per_pair is not None and len(outputs) > 1:
         raise ConfigError("--per-pair writes the counts of one system, and several are named")
     audited = audits.audit_files(outputs, reference, source, PROFILES.get(profile))
     systems = audited.systems
     if per_pair is not None:
-        write(per_pair, audits.per_pair_lines(next(iter(systems.values()))))
+        lines = audits.per_pair_lines(next(iter(systems.values())))
+        write(per_pair, lines, [*outputs, reference, source or ""])
     if figure is not None:
-        from ledeline.analysis.drawing import save
         from ledeline.analysis.histogram import odd_figure
 
-        save(odd_figure(systems), figure)
+        save(odd_figure(systems), refuse_input(figure, [*outputs, reference, source or ""]))
     if as_json:
         found = {name: audits.as_dict(one) for name, one in systems.items()}
         print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))

@@ -27,9 +27,7 @@ Device: TypeAlias = Annotated[
 
 # --- of test sets -------------------------------------------------------------------------------
 
-SETS = (
-    "NAME=TABLE or NAME=LEDES,HEADLINES: a table with columns lede and headline, or two text files."
-)
+SETS = "a table with columns lede and headline, or two text files, LEDES,HEADLINES."
 LedeColumn: TypeAlias = Annotated[
     str, typer.Option("--lede", help="The column of the ledes, in tables.")
 ]

@@ -8,7 +8,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from ledeline.cli.command import leave, progress_bar, refuse_mixture, write
+from ledeline.cli.command import (
+    leave,
+    progress_bar,
+    refuse_idle,
+    refuse_input,
+    refuse_mixture,
+    write,
+)
 from ledeline.cli.options import (
     SETS,
     AsJson,
@@ -34,7 +41,8 @@ def evaluate(
         typer.Option(metavar="FOLDER", help="Folder of the model; several make an ensemble."),
     ],
     test: Annotated[
-        list[str], typer.Option(metavar="SET", help=f"A test set; several may be given. {SETS}")
+        list[str],
+        typer.Option(metavar="SET", help=f"NAME=FILE, a test set; several may be given: {SETS}"),
     ],
     output: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder to write, one for each system.")
@@ -122,7 +130,7 @@ def align(
         list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair.")
     ] = None,
     pairs: Annotated[
-        str | None, typer.Option("--input", metavar="SET", help=f"Many pairs. {SETS}")
+        str | None, typer.Option("--input", metavar="SET", help=f"Many pairs: {SETS}")
     ] = None,
     gold: Annotated[
         str | None,
@@ -152,7 +160,9 @@ def align(
         Path | None,
         typer.Option(metavar="FILE", help="Draw what was seen of a pair to a .png or .svg file."),
     ] = None,
-    row: Annotated[int, typer.Option(min=1, help="Which pair of the input is drawn.")] = 1,
+    row: Annotated[
+        int | None, typer.Option(min=1, help="Which pair of the input is drawn; the first.")
+    ] = None,
     word_pairs: NumWordPairs = 500,
     seed: SampleSeed = 1,
     as_json: AsJson = False,
@@ -166,15 +176,17 @@ def align(
     from ledeline.align import align_pairs, chosen_method, draw_pair, find_pairs, open_model
 
     refuse_mixture(as_json, output, "--output")
+    refuse_idle("--row", row, "--heat-map", heat_map)
+    refuse_idle("--method", method, "--output", output)
     held_out = find_pairs(pair or [], pairs, gold, lede=lede, headline=headline)
     loaded = open_model(model, device)
     chosen = chosen_method(loaded, method)
     if heat_map is not None:
-        draw_pair(loaded, held_out, row, heat_map)
+        draw_pair(loaded, held_out, row or 1, refuse_input(heat_map, held_out.files))
     with progress_bar(wanted=pairs is not None) as progress:
         aligned = align_pairs(loaded, held_out, word_pairs, seed, progress)
     if output is not None:
-        write(output, aligned.lines(chosen))
+        write(output, aligned.lines(chosen), (*held_out.files, held_out.gold_file))
     if as_json:
         print(json.dumps(aligned.as_dict(), ensure_ascii=False))
     elif output != "-":

@@ -11,16 +11,17 @@ from ledeline.corpus.tables import TABLE_SUFFIXES
 from ledeline.errors import CorpusError
 
 _MARK: Final = ":"  # between the file and the column
+_STANDARD_INPUT: Final = "/dev/stdin"
 
 
 def read_column(name: str, column: str) -> list[str]:
     """Read all texts of a file; one without any is an error.
 
-    ``FILE:COLUMN`` names the column of a table, which is `column` where no other is named. A file
-    that is no table by its name is read by lines, which end at a line feed only. Bytes in it that
-    are not UTF-8 come as surrogates.
+    ``FILE:COLUMN`` names the column of a table, which is `column` where no other is named, and
+    ``-`` is standard input. A file that is no table by its name is read by lines, which end at a
+    line feed only. Bytes in it that are not UTF-8 come as surrogates.
     """
-    path, chosen = _named(name)
+    path, chosen = _named(_STANDARD_INPUT if name == "-" else name)
     if table_suffix(path) in TABLE_SUFFIXES:
         texts = _table_texts(path, chosen or column)
     elif chosen is not None:

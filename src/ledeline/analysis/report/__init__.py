@@ -6,10 +6,12 @@ from typing import Final
 
 from ledeline.analysis.report.page import page
 from ledeline.analysis.report.study import read_study
+from ledeline.errors import ScoreError
 from ledeline.staging import whole_file
 
 __all__ = ["report_page", "write_report"]
 
+SUFFIXES: Final = (".html", ".htm")
 TITLE: Final = "Headline systems compared"
 
 
@@ -17,6 +19,8 @@ def write_report(
     folders: Sequence[Path], output: Path, *, baseline: str | None = None, title: str = TITLE
 ) -> None:
     """Write the page, whole or not at all; see `report_page`."""
+    if output.suffix.lower() not in SUFFIXES:
+        raise ScoreError(f"{output}: the page is HTML; name a file that ends in .html")
     html = report_page(folders, baseline=baseline, title=title)
     with whole_file(output) as part:
         part.write_bytes(html.encode())

@@ -17,6 +17,7 @@ from ledeline.analysis.report.alignments import Alignment, read_alignment
 from ledeline.analysis.report.fields import Fields, read_bytes
 from ledeline.errors import ScoreError
 
+_TOLERANCE: Final = 2e-5  # pairs have five digits
 MEASURES: Final = {"rouge1": "R-1", "rouge2": "R-2", "rougeL": "R-L"}
 
 
@@ -73,8 +74,8 @@ class Evaluation:
     outcomes: dict[str, Outcome]  # by name of the test set
 
 
-def read_evaluation(folder: Path) -> Evaluation:
-    """Read a folder; what is wrong in it is a ``ScoreError``."""
+def read_summary(folder: Path) -> Fields:
+    """Read what an evaluation came to, finished or not."""
     if not folder.is_dir():
         raise ScoreError(f"{folder}: there is no such folder; name one that evaluate has written")
     path = folder / files.SUMMARY
@@ -85,15 +86,21 @@ def read_evaluation(folder: Path) -> Evaluation:
     fields = Fields.read(path)
     if fields.values.get("format") != files.FORMAT:
         raise fields.error("format", f"{files.FORMAT}, the only format this version knows,")
+    return fields
+
+
+def read_evaluation(folder: Path) -> Evaluation:
+    """Read a folder; what is wrong in it is a ``ScoreError``."""
+    fields = read_summary(folder)
     sets = fields.inner("sets")
     if not sets.values:
-        raise ScoreError(f"{path}: no test set is done; go on with evaluate --resume")
+        raise ScoreError(f"{fields.path}: no test set is done; go on with evaluate --resume")
     return Evaluation(
         folder=folder,
         system=fields.text("system"),
         facts={key: fields.shown(key) for key in _SHOWN},
         command=fields.text("command"),
-        outcomes={name: _outcome(folder, name, sets.inner(name)) for name in sets.values},
+        outcomes={name: read_outcome(folder, name, sets.inner(name)) for name in sets.values},
     )
 
 
@@ -104,7 +111,8 @@ _SHOWN: Final = (
 )  # fmt: skip
 
 
-def _outcome(folder: Path, name: str, fields: Fields) -> Outcome:
+def read_outcome(folder: Path, name: str, fields: Fields) -> Outcome:
+    """Read what is written of a test set, of which these are the fields in the summary."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ScoreError(f"{fields.path}: {name!r} cannot be the folder of a test set")
     place, num_pairs = folder / name, fields.count("pairs")
@@ -113,12 +121,14 @@ def _outcome(folder: Path, name: str, fields: Fields) -> Outcome:
     if not num_pairs:
         raise fields.error("pairs", "a pair or more")
     pair_scores, audit = _read_pairs(place / files.PAIRS, num_pairs)
+    scores = {measure: _score(fields.inner(measure)) for measure in MEASURES}
+    _refuse_contradiction(place / files.PAIRS, pair_scores, scores)
     return Outcome(
         name=name,
         files=fields.shown("files"),
         num_pairs=num_pairs,
         signature=fields.text("signature"),
-        scores={measure: _score(fields.inner(measure)) for measure in MEASURES},
+        scores=scores,
         odd=_odd(fields.inner("odd")),
         num_truncated=fields.count("truncated"),
         num_empty=fields.count("empty"),
@@ -128,6 +138,18 @@ def _outcome(folder: Path, name: str, fields: Fields) -> Outcome:
         audit=audit,
         alignment=read_alignment(place / files.ALIGNMENT, num_pairs),
     )
+
+
+def _refuse_contradiction(
+    path: Path, pair_scores: npt.NDArray[np.float64], scores: dict[str, Score]
+) -> None:
+    """The mean of the pairs must be what the summary says, but for digits."""
+    for (measure, score), mean in zip(scores.items(), pair_scores.mean(axis=0), strict=True):
+        if abs(mean - score.f1) > _TOLERANCE:
+            raise ScoreError(
+                f"{path}: the mean of {measure} is {mean:.5f}, and {files.SUMMARY} has "
+                f"{score.f1:.5f}; evaluate again"
+            )
 
 
 def _score(fields: Fields) -> Score:
@@ -174,28 +196,21 @@ def _read_texts(place: Path, num_pairs: int) -> Texts:
         sources,
         references,
         outputs,
-        headlines=tuple(answer.headline for answer in answers),
-        ledes=tuple(map(_first_text, [answer.source for answer in answers], sources)),
-        golds=tuple(map(_first_text, [answer.reference for answer in answers], references)),
+        headlines=tuple(headline for headline, _ in answers),
+        ledes=tuple(map(_first_text, [source for _, source in answers], sources)),
+        golds=_counted(place / files.GOLD, _read_lines(place / files.GOLD), num_pairs),
     )
 
 
-class _Answer(NamedTuple):
-    """A headline with its texts as they were given, where these are texts."""
-
-    headline: str
-    source: Any
-    reference: Any
-
-
-def _answer(path: Path, number: int, line: str) -> _Answer:
+def _answer(path: Path, number: int, line: str) -> tuple[str, Any]:
+    """The headline of a line, and the source where it was a text."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
         raise ScoreError(f"{path}: line {number} is not JSON; evaluate again") from None
     if not isinstance(values, dict) or not isinstance(values.get("headline"), str):
         raise ScoreError(f"{path}: line {number} has no text under headline; evaluate again")
-    return _Answer(values["headline"], values.get("source"), values.get("reference"))
+    return values["headline"], values.get("source")
 
 
 def _first_text(given: Any, words: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 def marked(headline: str, words: Sequence[str], places: Collection[int]) -> list[tuple[str, bool]]:
     """Cut a headline into stretches that are odd or not.
 
-    Words are looked for one behind another in the headline as people read it. If one that is odd is
-    not found, as it was written in another way, the words themselves are cut instead.
+    Words are looked for one behind another in the headline as people read it. If one is not found,
+    as it was written in another way, the words themselves are cut instead.
     """
     spans = _spans(headline, words)
-    if any(spans[place] is None for place in places):
+    if None in spans:
         headline = " ".join(words)
         spans = _spans(headline, words)
     cuts: list[tuple[str, bool]] = []

@@ -80,10 +80,13 @@ EARLIER_ROWS: Final = (
 )
 
 
-def published_set(name: str) -> str | None:
-    """The published test set that the name of an evaluated one speaks of, if it does.
+def published_set(name: str, num_pairs: int) -> str | None:
+    """The published test set that an evaluated one is, by its name and its number of pairs.
 
     "Ours" says nothing in a name: everybody's own set is ours.
     """
     folded = name.casefold()
-    return next((known for known in ("Rush", "Zhou") if known.casefold() in folded), None)
+    for known in ("Rush", "Zhou"):
+        if known.casefold() in folded and num_pairs == SETS[known]:
+            return known
+    return None

@@ -53,6 +53,11 @@ class Study:
         comparable = [system for system, _ in self.comparable(test_set)]
         return [system for system, _ in self.evaluated(test_set) if system not in comparable]
 
+    def otherwise_scored(self, test_set: str) -> list[System]:
+        """Those with the same references whose scores were made in another way."""
+        signature = self._first(test_set)[1].signature
+        return [one for one, outcome in self.comparable(test_set) if outcome.signature != signature]
+
     def _first(self, test_set: str) -> tuple[System, Outcome]:
         """The system others are compared with: the baseline, or the first that has the set."""
         evaluated = self.evaluated(test_set)
@@ -64,13 +69,16 @@ class Study:
 
     @cached_property
     def comparisons(self) -> dict[tuple[str, str], list[Comparison]]:
-        """(label, test set) -> the system against the baseline, one for each measure."""
+        """(label, test set) -> the system against the baseline, one for each measure.
+
+        Only where references and signature are the same.
+        """
         return dict(self._compared())
 
     def _compared(self) -> Iterator[tuple[tuple[str, str], list[Comparison]]]:
         for test_set, ours in self.baseline.evaluation.outcomes.items():
             for system, theirs in self.comparable(test_set):
-                if system is not self.baseline:
+                if system is not self.baseline and theirs.signature == ours.signature:
                     numbers = compare(ours.pair_scores, theirs.pair_scores)
                     yield (system.label, test_set), numbers
 

@@ -84,7 +84,7 @@ def _rate(outcome: Outcome, kind: str) -> float:
 
 
 def _least_rate(study: Study, test_set: str, kind: str) -> float:
-    outcomes = [outcome for _, outcome in study.evaluated(test_set)]
+    outcomes = [outcome for _, outcome in study.comparable(test_set)]
     return min(_rate(one, kind) for one in outcomes if getattr(one.odd, kind) is not None)
 
 

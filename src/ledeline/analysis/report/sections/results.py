@@ -45,7 +45,9 @@ def results_section(study: Study) -> Html:
 
 def _known_sets(study: Study) -> dict[str, str]:
     """Evaluated test set -> the published one that its name speaks of."""
-    known = {name: published_set(name) for name in study.test_sets}
+    known = {
+        name: published_set(name, study.evaluated(name)[0][1].num_pairs) for name in study.test_sets
+    }
     return {name: found for name, found in known.items() if found is not None}
 
 
@@ -113,8 +115,9 @@ def _score_cells(study: Study, system: System, test_set: str) -> Iterator[Html]:
 
 def _best(study: Study, test_set: str, measure: str) -> list[str]:
     """The highest score as printed, if there are several to choose from."""
-    outcomes = [outcome for _, outcome in study.evaluated(test_set)]
-    scores = [outcome.scores[measure].f1 for outcome in outcomes]
+    others = study.otherwise_scored(test_set)
+    comparable = [one for system, one in study.comparable(test_set) if system not in others]
+    scores = [outcome.scores[measure].f1 for outcome in comparable]
     return [percent(max(scores))] if len(scores) > 1 else []
 
 
@@ -141,14 +144,16 @@ def _results_note(study: Study) -> Html:
 def _caveats(study: Study) -> Iterator[str]:
     """Which systems cannot be compared on which test sets."""
     for name in study.test_sets:
-        others = study.incomparable(name)
-        if others:
-            labels = ", ".join(system.label for system in others)
-            verb = "is" if len(others) == 1 else "are"
-            yield (
-                f"On {name}, {labels} {verb} not comparable with {study.first(name).label}: "
-                "the references differ."
-            )
+        reasons = {
+            "the references differ": study.incomparable(name),
+            "scores were made in another way (see the signatures)": study.otherwise_scored(name),
+        }
+        for reason, others in reasons.items():
+            if others:
+                labels = ", ".join(system.label for system in others)
+                verb = "is" if len(others) == 1 else "are"
+                first = study.first(name).label
+                yield f"On {name}, {labels} {verb} not comparable with {first}: {reason}."
 
 
 # --- differences ----------------------------------------------------------------------------------
