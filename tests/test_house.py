@@ -142,6 +142,13 @@ class TestReadme:
                     assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_python_in_the_guide_of_evaluation_runs() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "evaluation.md").read_text(), re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        subprocess.run([sys.executable, "-c", block], check=True, capture_output=True)
+
+
 def test_versions_are_pinned_exactly() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
