@@ -39,7 +39,7 @@ from ledeline.config import (
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import HeldOut, read_test_set
-from ledeline.evaluate import Judging, System, evaluate, read_summary, system_name
+from ledeline.evaluate import Judging, System, evaluate, system_name
 from ledeline.headliner import Headliner, Options
 from ledeline.prepare import prepare
 from ledeline.train.journal import commit
@@ -130,7 +130,7 @@ def judged(name: str, test_set: HeldOut, options: argparse.Namespace) -> dict[st
     """Evaluate a system, if that is not done, and read what came of it."""
     best, folder = options.folder / name / "best", options.folder / "evaluations" / name
     headliner = Headliner.load(best)
-    evaluate(
+    outcome = evaluate(
         System(headliner, (str(best),), system_name(headliner)),
         [test_set],
         folder,
@@ -139,7 +139,7 @@ def judged(name: str, test_set: HeldOut, options: argparse.Namespace) -> dict[st
         resume=True,
     )
     aligned = json.loads((folder / test_set.name / ALIGNMENT).read_text())
-    return read_summary(folder) | {"quality": aligned["quality"]}
+    return outcome.summary | {"quality": aligned["quality"]}
 
 
 def tables(results: Sequence[dict[str, Any]]) -> str:

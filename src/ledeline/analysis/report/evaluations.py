@@ -107,7 +107,7 @@ def read_evaluation(folder: Path) -> Evaluation:
 # What is only shown, on the page in this order.
 _SHOWN: Final = (
     "version", "commit", "date", "models", "weights", "profile", "compared_in", "precision",
-    "device", "search", "replace_unknown", "scoring",
+    "device", "search", "replace_unknown", "scoring", "samples",
 )  # fmt: skip
 
 

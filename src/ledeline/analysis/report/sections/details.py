@@ -30,6 +30,7 @@ _NAMES: Final = {
     "search": "Search",
     "replace_unknown": "<unk> replaced",
     "scoring": "ROUGE",
+    "samples": "Alignment",
 }
 
 
