@@ -234,6 +234,13 @@ class TestFolder:
             judged(systems["natural"], tmp_path / "e", wrong)
         assert not (tmp_path / "e").exists()  # it is said before the work
 
+    def test_names_that_are_not_utf8(
+        self, systems: dict[str, System], room: HeldOut, tmp_path: Path
+    ) -> None:
+        strange = room._replace(files=("caf\udce9.csv",), alignments=None)
+        judged(systems["natural"], tmp_path, strange)
+        assert summary_of(tmp_path)["sets"]["room"]["files"] == ["caf\udce9.csv"]
+
     def test_empty_texts_are_judged_too(self, systems: dict[str, System], tmp_path: Path) -> None:
         held_out = HeldOut(
             "odd", (), ["", "Rain fell in Oslo on Monday.", "\U0001f600"], ["a", "", ""]
@@ -449,7 +456,13 @@ class TestGoingOn:
 
     @pytest.mark.parametrize(
         ("name", "text"),
-        [("output.txt", None), ("pairs.tsv", "x"), ("alignment.json", "{"), ("gold.txt", "one\n")],
+        [
+            ("output.txt", None),
+            ("alignment.json", None),
+            ("pairs.tsv", "x"),
+            ("alignment.json", "{"),
+            ("gold.txt", "one\n"),
+        ],
     )
     def test_what_was_damaged_is_done_again(
         self, systems: dict[str, System], room: HeldOut, tmp_path: Path, name: str, text: str | None

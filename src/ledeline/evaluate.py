@@ -99,8 +99,8 @@ def evaluate(
     """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
     _refuse_twins(sets)
     _refuse_without_lists(judging)
-    for held_out in sets:
-        read_links(held_out)  # what is wrong with them is said before the work
+    for test_set in sets:
+        read_links(test_set)  # what is wrong with them is said before the work
     plan = _plan(system, judging)
     with _opened(folder, resume=resume):
         done = _begun(folder, plan, sets)
@@ -141,7 +141,7 @@ def _plan(system: System, judging: Judging) -> dict[str, Any]:
         "format": FORMAT,
         "system": system.name,
         "models": list(system.folders),
-        "weights": [_checksum(Path(one) / f"{WEIGHTS}.safetensors") for one in system.folders],
+        "weights": [_file_sum(Path(one) / f"{WEIGHTS}.safetensors") for one in system.folders],
         "profile": headliner.models[0].profile.name,
         "compared_in": _profile(system, judging).name,
         "precision": headliner.precision,
@@ -163,7 +163,7 @@ def checksum(test_set: HeldOut) -> str:
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
-def _checksum(path: Path) -> str:
+def _file_sum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -202,7 +202,7 @@ def _is_whole(folder: Path, test_set: HeldOut, done: Fields) -> bool:
         read_outcome(folder, test_set.name, fields)
     except ScoreError:
         return False
-    return True
+    return (folder / test_set.name / ALIGNMENT).is_file()
 
 
 def _refuse_twins(sets: Sequence[HeldOut]) -> None:
@@ -238,8 +238,9 @@ def _save(
         "date": datetime.now(UTC).isoformat(timespec="seconds") if ended else None,
         "sets": done,
     }
-    with whole_file(folder / SUMMARY) as path:
-        path.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(summary, indent=2, ensure_ascii=False) + "\n"
+    with whole_file(folder / SUMMARY) as path:  # half a character, of a file's name, is an escape
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return summary
 
 
