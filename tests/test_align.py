@@ -8,7 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 
 from ledeline import align as module
-from ledeline.align import AlignedSet, align_pairs, chosen_method, draw_pair, find_pairs, open_model
+from ledeline.align import AlignedSet, align_pairs, chosen_method, draw_pair, find_pairs
 from ledeline.alignment_view import alignment_tables
 from ledeline.analysis.alignment import AlignmentScore, Links
 from ledeline.analysis.alignment_summary import Alignments, alignment_summary
@@ -17,6 +17,7 @@ from ledeline.analysis.wordpairs import Rule, sample, word_pairs
 from ledeline.corpus.newsroom import generate
 from ledeline.corpus.testsets import HeldOut
 from ledeline.errors import ConfigError, ScoreError
+from ledeline.headliner import open_model
 from ledeline.model.files import Loaded
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -103,10 +104,10 @@ def test_a_summary(loaded: Loaded) -> None:
             assert one == {"pair": one["pair"]} | wanted
     assert len(places) > 1
     pairs = sample(long.pairs, 4, 5)
-    rules: dict[str, Rule] = {"spm-vocabulary": "vocabulary", "attention": "attention"}
+    rules: dict[Rule, str] = {"vocabulary": "spm-vocabulary", "attention": "attention"}
     assert found["words"] == {
-        method: word_pairs(loaded, pairs, rule=rule).as_dict(30, content_only=True)
-        for method, rule in rules.items()
+        method: word_pairs(loaded, pairs, [rule])[rule].as_dict(30, content_only=True)
+        for rule, method in rules.items()
     }
     assert found["quality"]["spm-vocabulary"]["pad_recall"] is not None
     assert found["quality"]["attention"]["pad_recall"] is None

@@ -1,7 +1,8 @@
 import io
 import re
+import sys
 from dataclasses import replace
-from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,9 @@ from rich.segment import Segment
 
 from ledeline.headline import KINDS, Alignment, Candidate, Caution, Headline
 from ledeline.view import COLOURS, notebook, terminal
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
+from html_page import Elements
 
 SOURCE = ("Tokyo", " stocks", " rose", " sharply", " (", "5", "%", ")", " on", " Friday", ".")
 WORDS = ("Tokyo", " stocks", " rise", ",", " rise")
@@ -191,27 +195,8 @@ TAGS = {"div", "p", "span", "ol", "li", "small", "ruby", "mark", "rp", "rt", "de
 SHOWN = {"title", "style", "dir", "role", "aria-label"}
 
 
-class Page(HTMLParser):
-    """What a browser makes of a fragment: its elements, each with its attributes and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None], list[str]]] = []
-        self._open: list[int] = []
-        self.feed(html)
-        self.close()
-        assert not self._open, "an element is not closed"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._open.append(len(self.elements))
-        self.elements.append((tag, dict(attrs), []))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.elements[self._open.pop()][0] == tag
-
-    def handle_data(self, data: str) -> None:
-        for number in self._open:
-            self.elements[number][2].append(data)
+class Page(Elements):
+    """What a browser makes of a fragment."""
 
     def all(self, tag: str) -> list[tuple[str, dict[str, str | None]]]:
         """Text and attributes of each such element."""

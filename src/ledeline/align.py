@@ -13,7 +13,6 @@ from ledeline.analysis.heatmap_figure import heat_map_figure
 from ledeline.analysis.wordpairs import WordPairs
 from ledeline.corpus.testsets import HeldOut, read_test_set
 from ledeline.errors import ConfigError
-from ledeline.headliner import Device, Headliner
 from ledeline.model.files import Loaded
 from ledeline.progress import Progress, silent
 
@@ -56,11 +55,6 @@ def find_pairs(
     if gold is not None:
         raise ConfigError("--gold has links of many pairs; name these with --input")
     return HeldOut("pair", (), [pair[0]], [pair[1]])
-
-
-def open_model(folder: Path, device: Device = "auto") -> Loaded:
-    """Load a model to align with."""
-    return Headliner.load(folder, device=device).models[0]
 
 
 def chosen_method(loaded: Loaded, wanted: str | None) -> str:

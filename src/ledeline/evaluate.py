@@ -7,11 +7,10 @@ is done is noted there at once, so that work that was stopped goes on where it w
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -286,12 +285,11 @@ def _judged(
     place = folder / test_set.name
     headlines = _read_headlines(place / HEADLINES)
     words = _words(system, test_set, [one["headline"] for one in headlines], judging)
-    for name, texts in words.items():
-        _write_lines(place / name, map(" ".join, texts))
+    lines = {name: [" ".join(one) for one in texts] for name, texts in words.items()}
+    for name, texts in lines.items():
+        _write_lines(place / name, texts)
     _write_lines(place / GOLD, map(clean, test_set.headlines))
-    lines = [" ".join(one) for one in words[OUTPUT]]
-    references = [[" ".join(one)] for one in words[REFERENCE]]
-    scores = rouge.score_all(lines, references, judging.scoring, progress)
+    scores = rouge.score_all(lines[OUTPUT], lines[REFERENCE], judging.scoring, progress)
     odds = audits.audit(words[OUTPUT], words[REFERENCE], words[SOURCE])
     _write_lines(place / PAIRS, _pair_lines(scores, odds))
     aligned = alignment_summary(
@@ -302,7 +300,7 @@ def _judged(
         seed=judging.seed,
         progress=progress,
     )
-    _write_lines(place / ALIGNMENT, iter([json.dumps(aligned, ensure_ascii=False)]))
+    _write_lines(place / ALIGNMENT, [json.dumps(aligned, ensure_ascii=False)])
     return {
         "files": list(test_set.files),
         "checksum": checksum(test_set),
@@ -347,6 +345,6 @@ def _pair_lines(scores: Sequence[Rouge], odds: Audit) -> Iterator[str]:
     return (f"{ours}\t{theirs}" for ours, theirs in both)
 
 
-def _write_lines(path: Path, lines: Iterator[str]) -> None:
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
     with whole_file(path) as part:
-        part.write_text("".join(chain.from_iterable((line, "\n") for line in lines)), "utf-8")
+        part.write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -86,9 +86,7 @@ class Headliner:
                 "no model comes with this version of ledeline; name a model folder, such as "
                 "runs/NAME/best that ledeline train writes"
             )
-        device = _chosen_device(device)
-        loaded = [load_model(folder) for folder in folders or (SHIPPED,)]
-        return cls([one._replace(model=one.model.to(device)) for one in loaded], precision)
+        return cls([open_model(folder, device) for folder in folders or (SHIPPED,)], precision)
 
     def __call__(
         self,
@@ -239,6 +237,13 @@ class Headliner:
         for word, times in written.items():
             if times > max(1, available[word]):
                 yield Caution("repetition", f"{word!r} is there {times} times")
+
+
+def open_model(folder: Path | str, device: Device = "auto") -> Loaded:
+    """Open a model folder on a device, without what it takes to write headlines."""
+    where = _chosen_device(device)
+    loaded = load_model(folder)
+    return loaded._replace(model=loaded.model.to(where))
 
 
 def _single_threaded(threads: int) -> ThreadPoolExecutor:

@@ -5,14 +5,14 @@ Odd words are bold and red, and stand in brackets, so that nothing is told by co
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ledeline.analysis.audit import KINDS, Audit
-from ledeline.analysis.odd import irrelevant_places, repeated_places
+from ledeline.analysis.audit import KINDS, Audit, Texts, binned
+from ledeline.analysis.odd import odd_places
 
 ODD: Final = "bold red"
 NUM_EXAMPLES: Final = 3  # of each kind
@@ -24,14 +24,6 @@ _NARROWEST_BAR, _WIDEST_BAR = 2, 16
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
-class Texts(NamedTuple):
-    """What was audited, as the words that were counted."""
-
-    outputs: Sequence[Sequence[str]]
-    references: Sequence[Sequence[str]]
-    sources: Sequence[Sequence[str]] | None = None
-
-
 def audit_tables(
     systems: Mapping[str, Audit], texts: Mapping[str, Texts], *, num_examples: int = NUM_EXAMPLES
 ) -> Group:
@@ -41,7 +33,8 @@ def audit_tables(
         known = {name: audit for name, audit in systems.items() if audit.knows(kind)}
         if known:
             parts += ["", Text(f"headlines by number of {kind} words", style="bold")]
-            parts.append(_Histogram({name: _rows(one, kind) for name, one in known.items()}))
+            histograms = {name: one.histogram(kind) or [] for name, one in known.items()}
+            parts.append(_Histogram({name: binned(one, _LAST) for name, one in histograms.items()}))
     for name, audit in systems.items():
         if name in texts:
             parts += _examples(name, audit, texts[name], num_examples)
@@ -73,13 +66,6 @@ def _sum(audit: Audit, kind: str) -> str:
 
 
 # --- histograms -----------------------------------------------------------------------------------
-
-
-def _rows(audit: Audit, kind: str) -> list[int]:
-    """How many headlines have 0, 1, ... odd words, and in the last row those with more."""
-    histogram = audit.histogram(kind) or []
-    rows = [*histogram[:_LAST], *[0] * (_LAST - len(histogram))]
-    return [*rows, sum(histogram[_LAST:])]
 
 
 @dataclass(frozen=True)
@@ -141,23 +127,12 @@ def _examples_table(audit: Audit, kind: str, texts: Texts, places: Sequence[int]
         number = getattr(audit.odds[place], kind)
         output, reference = texts.outputs[place], texts.references[place]
         source = None if texts.sources is None else texts.sources[place]
-        odd = _odd_places(kind, output, reference, source)
+        odd = odd_places(kind, output, reference, source)
         table.add_row(f"line {place + 1:,}", "output", _marked(output, odd))
         table.add_row(f"{number:,} {kind}", "reference", _marked(reference))
         if source is not None:
             table.add_row("", "source", _marked(source))
     return table
-
-
-def _odd_places(
-    kind: str, output: Sequence[str], reference: Sequence[str], source: Sequence[str] | None
-) -> Sequence[int]:
-    """Where in an output the odd words stand; those it lacks stand nowhere."""
-    if kind == "repeating":
-        return repeated_places(output, reference)
-    if kind == "irrelevant" and source is not None:
-        return irrelevant_places(output, reference, source)
-    return ()
 
 
 def _marked(words: Sequence[str], odd: Sequence[int] = ()) -> Text:

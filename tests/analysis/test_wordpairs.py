@@ -10,15 +10,26 @@ import numpy as np
 import pytest
 
 from ledeline.analysis import reading
-from ledeline.analysis.wordpairs import STAGE, Group, WordPairs, group_of, sample, word_pairs
+from ledeline.analysis.wordpairs import STAGE, Group, Rule, WordPairs, group_of, sample, word_pairs
 from ledeline.corpus.newsroom import generate
 from ledeline.errors import ScoreError
 from ledeline.model.files import Loaded, load_model
+from ledeline.progress import Progress, silent
 from ledeline.reasons import Seen
 from ledeline.subword import EOS, PAD, UNK, Subwords
 from ledeline.text import NATURAL, PAPER
 
 # --- groups ---------------------------------------------------------------------------------------
+
+
+def paired(
+    loaded: Loaded,
+    pairs: list[tuple[str, str]],
+    *,
+    rule: Rule = "vocabulary",
+    progress: Progress = silent,
+) -> WordPairs:
+    return word_pairs(loaded, pairs, [rule], progress)[rule]
 
 
 @pytest.mark.parametrize(
@@ -118,20 +129,20 @@ def test_pairs_by_hand(loaded: Loaded, seen: Callable[..., None]) -> None:
 
     letter = loaded.subwords.encode_word("falls")[0]
     seen([id_of("fell"), id_of("firms"), *[id_of("oil")] * 9], [0, 7, *[0] * 9])
-    found = word_pairs(loaded, [(LEDE, HEADLINE)] * 2)
+    found = paired(loaded, [(LEDE, HEADLINE)] * 2)
     assert found.counts == {
         "same": Counter(),
         "inflection": Counter({("firm", "firms"): 2}),
         "other": Counter({("oil", "fell"): 2}),
     }
     assert (found.num_pieces, found.num_pairs, found.num_tokens) == (18, 2, 22)
-    attended = word_pairs(loaded, [(LEDE, HEADLINE)], rule="attention")
+    attended = paired(loaded, [(LEDE, HEADLINE)], rule="attention")
     assert attended.counts["same"] == Counter({("oil", "oil"): 1})
     assert attended.counts["other"] == Counter({("firm", "."): 1})
 
     seen([letter, *[id_of("oil")] * 10], [3, *[0] * 10])  # a piece of "flat", for "oil"
     for rule in ("vocabulary", "sentence", "attention"):
-        found = word_pairs(loaded, [(LEDE, HEADLINE)], rule=rule)
+        found = paired(loaded, [(LEDE, HEADLINE)], rule=rule)
         assert found.counts["other"] == Counter({("firm", "oil"): 1}), rule
         assert found.num_pieces == 10
 
@@ -141,20 +152,20 @@ def test_words_that_the_lede_does_not_have(loaded: Loaded, seen: Callable[..., N
     subwords = loaded.subwords
     (firm,), (t,) = subwords.encode_word("firm"), subwords.encode_word("t")
     seen([firm, t, *[PAD] * 9], [0] * 11)
-    found = word_pairs(loaded, [(LEDE, HEADLINE)])
+    found = paired(loaded, [(LEDE, HEADLINE)])
     assert found.counts["other"] == Counter({("oil", "firm"): 1})  # and "t" ends "flat" there
     for type_ in (PAD, UNK, EOS, subwords.encode_word("sa")[0]):
         seen([type_, *[PAD] * 10], [0] * 11)
-        assert word_pairs(loaded, [(LEDE, HEADLINE)]).num_pieces == 11
+        assert paired(loaded, [(LEDE, HEADLINE)]).num_pieces == 11
     seen([t, *[PAD] * 10], [0] * 11)  # where the lede has no "t" at all, it may be a word
-    found = word_pairs(loaded, [("oil fell", HEADLINE)])
+    found = paired(loaded, [("oil fell", HEADLINE)])
     assert found.counts["other"] == Counter({("oil", "t"): 1})
 
 
 def test_unknown_words_are_left_out(loaded: Loaded, seen: Callable[..., None]) -> None:
     seen([UNK, UNK], [0, 1])
     for rule in ("vocabulary", "sentence", "attention"):
-        found = word_pairs(loaded, [("UNK oil", "oil UNK")], rule=rule)
+        found = paired(loaded, [("UNK oil", "oil UNK")], rule=rule)
         assert found.num_pieces == 2
         assert found.num_tokens == 2
 
@@ -166,7 +177,7 @@ def test_words_are_counted_in_lower_case_without_marks(
     model = loaded._replace(subwords=subwords, profile=NATURAL)
     attention = np.eye(3, dtype=np.float32)[[0, 1, 0]]
     monkeypatch.setattr(reading, "force", lambda *_, **__: iter([Seen(attention, None)]))
-    found = word_pairs(model, [("Oil, Oil", "Oil,")], rule="attention")
+    found = paired(model, [("Oil, Oil", "Oil,")], rule="attention")
     assert found.counts["same"] == Counter({("oil", "oil"): 1, (",", ","): 1})
 
 
@@ -179,7 +190,7 @@ PAIRS = [(story.lede, story.headline) for story in generate(20, 3)]
 def test_every_token_is_counted_once(make_model: Callable[..., Path], rule: Any) -> None:
     model = load_model(make_model(merges=2000))
     told: list[Any] = []
-    found = word_pairs(model, PAIRS, rule=rule, progress=lambda *said: told.append(said))
+    found = paired(model, PAIRS, rule=rule, progress=lambda *said: told.append(said))
     readings = [reading.read_pair(model, *pair) for pair in PAIRS]
     assert found.num_tokens == sum(len(one.ids) for one in readings)
     assert 0 < found.num_pieces < found.num_tokens
@@ -190,18 +201,18 @@ def test_every_token_is_counted_once(make_model: Callable[..., Path], rule: Any)
 
 
 def test_empty_ledes_are_passed_over(loaded: Loaded) -> None:
-    found = word_pairs(loaded, [("", "oil"), ("oil", "")])
+    found = paired(loaded, [("", "oil"), ("oil", "")])
     assert (found.num_tokens, found.num_pairs) == (0, 2)
 
 
 def test_rules_need_what_they_read(make_model: Callable[..., Path]) -> None:
     bare = load_model(make_model(spm=False))
-    assert word_pairs(bare, PAIRS[:2], rule="attention").num_tokens
+    assert paired(bare, PAIRS[:2], rule="attention").num_tokens
     for rule in ("vocabulary", "sentence"):
         with pytest.raises(ScoreError, match=f"{rule} needs a system with SPM"):
-            word_pairs(bare, PAIRS, rule=rule)
+            paired(bare, PAIRS, rule=rule)
     with pytest.raises(ValueError, match="'word'"):
-        word_pairs(bare, PAIRS, rule="word")  # type: ignore[arg-type]
+        paired(bare, PAIRS, rule="word")  # type: ignore[arg-type]
 
 
 def test_a_sample_is_drawn_by_its_seed() -> None:
@@ -253,3 +264,17 @@ def test_table_as_text() -> None:
         "other            0",
     ]
     assert "(gas, gas) 2" in TABLE.text(1, content_only=True)
+
+
+def test_all_rules_are_read_from_one_look(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_model(model_folder)
+    rules: list[Rule] = ["attention", "vocabulary", "sentence"]
+    alone = {rule: paired(loaded, PAIRS, rule=rule) for rule in rules}
+    looks = []
+    real = reading.force
+    monkeypatch.setattr(reading, "force", lambda *a, **k: looks.append(1) or real(*a, **k))
+    assert word_pairs(loaded, PAIRS, rules) == alone
+    assert len(looks) == 1
+    assert word_pairs(loaded, PAIRS, []) == {}

@@ -14,10 +14,8 @@ from ledeline.model.files import Loaded
 from ledeline.progress import Progress, silent
 from ledeline.shuffle import shuffled
 
-_RULES: Final[dict[str, Rule]] = {
-    "spm-vocabulary": "vocabulary",
-    "attention": "attention",
-}  # of the methods, as the table of words calls them
+# The rules of the table of words, and the methods of alignment they are.
+_RULES: Final[dict[Rule, str]] = {"vocabulary": "spm-vocabulary", "attention": "attention"}
 _NUM_EXAMPLES: Final = 30  # words of each group that are kept
 _EASY_WORDS: Final = 40  # a heat map of a longer lede is hard to read
 
@@ -49,12 +47,11 @@ def word_tables(
     loaded: Loaded, test_set: HeldOut, number: int, seed: int, progress: Progress = silent
 ) -> dict[str, WordPairs]:
     """The words that are aligned in a sample of the pairs, by the paper's rule and by attention."""
-    pairs = sample(test_set.pairs, number, seed)
-    wanted = ("spm-vocabulary", "attention") if loaded.model.spm is not None else ("attention",)
-    return {
-        method: word_pairs(loaded, pairs, rule=_RULES[method], progress=progress)
-        for method in (wanted if number else ())
-    }
+    if not number:
+        return {}
+    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.spm is not None]
+    found = word_pairs(loaded, sample(test_set.pairs, number, seed), rules, progress)
+    return {_RULES[rule]: table for rule, table in found.items()}
 
 
 def alignment_summary(

@@ -88,6 +88,12 @@ def split(text: str, profile: Profile | None) -> list[str]:
     return words
 
 
+def binned(histogram: Sequence[int], last: int) -> list[int]:
+    """A histogram with places from 0 to `last`, which stands for that number and all above."""
+    places = [*histogram[:last], *[0] * (last - len(histogram))]
+    return [*places, sum(histogram[last:])]
+
+
 def as_dict(audit: Audit) -> dict[str, Any]:
     """An audit for JSON: sums and histograms, None where a kind is unknown."""
     total = audit.total
@@ -112,13 +118,19 @@ def per_pair_lines(audit: Audit) -> Iterator[str]:
 # --- files ----------------------------------------------------------------------------------------
 
 
+class Texts(NamedTuple):
+    """What was audited, as the words that were counted."""
+
+    outputs: Sequence[Sequence[str]]
+    references: Sequence[Sequence[str]]
+    sources: Sequence[Sequence[str]] | None = None
+
+
 class Audited(NamedTuple):
-    """The audits of systems by name, and the words they are of."""
+    """The audits of systems by name, and the texts they are of."""
 
     systems: dict[str, Audit]
-    outputs: dict[str, list[list[str]]]
-    references: list[list[str]]
-    sources: list[list[str]] | None
+    texts: dict[str, Texts]
 
 
 def audit_files(
@@ -130,9 +142,10 @@ def audit_files(
     words = [[split(text, profile) for text in column] for column in columns]
     sources = None if source is None else words.pop()
     references = words.pop()
-    written = dict(zip(_system_names(outputs), words, strict=True))
-    systems = {name: audit(one, references, sources) for name, one in written.items()}
-    return Audited(systems, written, references, sources)
+    names = _system_names(outputs)
+    texts = [Texts(written, references, sources) for written in words]
+    systems = {name: audit(*one) for name, one in zip(names, texts, strict=True)}
+    return Audited(systems, dict(zip(names, texts, strict=True)))
 
 
 def _system_names(files: Sequence[str]) -> Sequence[str]:

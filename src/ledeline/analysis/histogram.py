@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ledeline.analysis.audit import KINDS, Audit
+from ledeline.analysis.audit import KINDS, Audit, binned
 from ledeline.analysis.drawing import new_figure
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _bars(panel: "Axes", heights: Sequence[int], number: int, num_systems: int) 
 
 def _heights(histogram: Sequence[int]) -> list[int]:
     """How many headlines have 1, 2, ... odd words; the last bar has all that have more."""
-    heights = [*histogram[1:_LAST], sum(histogram[_LAST:])]
+    heights = binned(histogram, _LAST)[1:]
     while len(heights) > 1 and not heights[-1]:
         heights.pop()
     return heights

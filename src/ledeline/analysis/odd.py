@@ -73,3 +73,14 @@ def irrelevant_places(
         for place, word in enumerate(output)
         if is_content(word) and word.casefold() not in known
     ]
+
+
+def odd_places(
+    kind: str, output: Sequence[str], reference: Sequence[str], source: Sequence[str] | None
+) -> list[int]:
+    """Where in an output the odd words of a kind stand; those it lacks stand nowhere."""
+    if kind == "repeating":
+        return repeated_places(output, reference)
+    if kind == "irrelevant" and source is not None:
+        return irrelevant_places(output, reference, source)
+    return []

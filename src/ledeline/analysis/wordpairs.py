@@ -99,28 +99,38 @@ def sample(pairs: Sequence[T], number: int, seed: int) -> list[T]:
 def word_pairs(
     loaded: Loaded,
     pairs: Sequence[tuple[str, str]],
-    *,
-    rule: Rule = "vocabulary",
+    rules: Sequence[Rule],
     progress: Progress = silent,
-) -> WordPairs:
+) -> dict[Rule, WordPairs]:
     """Pair each headline word of (lede, headline) with the source word it is aligned to.
 
     The rule "vocabulary" is the paper's: the likeliest of all types, be it in the lede or not.
-    "sentence" takes the likeliest of the lede's types, "attention" the place most attended to.
+    "sentence" takes the likeliest of the lede's types, "attention" the place most attended to. The
+    model sees the pairs once, whatever the number of rules.
     """
+    for rule in rules:
+        _refuse_rule(rule, loaded)
+    found: dict[Rule, Counter[Pair | None]] = {rule: Counter() for rule in rules}
+    for reading, seen in counted(look(loaded, pairs), STAGE, len(pairs), progress):
+        if seen is not None:
+            for rule in rules:
+                found[rule].update(_pairs(loaded, reading, seen, rule))
+    return {rule: _grouped(found[rule], len(pairs)) for rule in rules}
+
+
+def _refuse_rule(rule: str, loaded: Loaded) -> None:
     if rule not in get_args(Rule):
         raise ValueError(f"there is no rule {rule!r} to pair words by")
     if rule != "attention" and loaded.model.spm is None:
         raise ScoreError(f"the rule {rule} needs a system with SPM; this one has attention alone")
+
+
+def _grouped(found: Counter[Pair | None], num_pairs: int) -> WordPairs:
     counts: dict[Group, Counter[Pair]] = {group: Counter() for group in GROUPS}
-    num_pieces = 0
-    for reading, seen in counted(look(loaded, pairs), STAGE, len(pairs), progress):
-        for pair in _pairs(loaded, reading, seen, rule) if seen is not None else ():
-            if pair is None:
-                num_pieces += 1
-            else:
-                counts[group_of(*pair)][pair] += 1
-    return WordPairs(counts, num_pieces, len(pairs))
+    for pair, number in found.items():
+        if pair is not None:
+            counts[group_of(*pair)][pair] = number
+    return WordPairs(counts, found[None], num_pairs)
 
 
 def group_of(headline_word: str, source_word: str) -> Group:

@@ -123,10 +123,6 @@ def audit(
     elif per_pair != "-":
         from rich.console import Console
 
-        from ledeline.judgement import Texts, audit_tables
+        from ledeline.judgement import audit_tables
 
-        texts = {
-            name: Texts(words, audited.references, audited.sources)
-            for name, words in audited.outputs.items()
-        }
-        Console().print(audit_tables(systems, texts, num_examples=worst))
+        Console().print(audit_tables(systems, audited.texts, num_examples=worst))

@@ -173,7 +173,8 @@ def align(
     By the SPM with both rules, by attention at the step and one later, and by two baselines; scored
     where there are gold links. See docs/evaluation.md.
     """
-    from ledeline.align import align_pairs, chosen_method, draw_pair, find_pairs, open_model
+    from ledeline.align import align_pairs, chosen_method, draw_pair, find_pairs
+    from ledeline.headliner import open_model
 
     refuse_mixture(as_json, output, "--output")
     refuse_idle("--row", row, "--heat-map", heat_map)

@@ -67,6 +67,17 @@ def row(*cells: str, class_: str | None = None) -> Html:
     return element("tr", *cells, class_=class_)
 
 
+def column_heads(names: Iterable[str]) -> Html:
+    """A row of names of columns."""
+    return row(*(element("th", name, scope="col") for name in names))
+
+
+def row_group(title: str, num_columns: int) -> Html:
+    """A row that names those below it."""
+    cell = element("th", title, colspan=num_columns, scope="rowgroup")
+    return row(cell, class_="group")
+
+
 def note(*sentences: str) -> Html:
     """Small print below a table or a figure."""
     return element("p", joined(sentences, " "), class_="note")

@@ -44,9 +44,15 @@ class Study:
 
     def comparable(self, test_set: str) -> list[tuple[System, Outcome]]:
         """Those whose references are the same, the one they are compared with among them."""
-        evaluated = self.evaluated(test_set)
+        return self._comparable[test_set]
+
+    @cached_property
+    def _comparable(self) -> dict[str, list[tuple[System, Outcome]]]:
+        return {name: self._alike(name) for name in self.test_sets}
+
+    def _alike(self, test_set: str) -> list[tuple[System, Outcome]]:
         references = self._first(test_set)[1].texts.references
-        return [one for one in evaluated if one[1].texts.references == references]
+        return [one for one in self.evaluated(test_set) if one[1].texts.references == references]
 
     def incomparable(self, test_set: str) -> list[System]:
         """Those whose references are others, though the test set has the same name."""

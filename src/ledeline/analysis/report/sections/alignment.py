@@ -15,6 +15,7 @@ from ledeline.analysis.report.alignments import (
 from ledeline.analysis.report.heatmaps import LEAST, heat_map, room_for_rows
 from ledeline.analysis.report.markup import (
     Html,
+    column_heads,
     element,
     joined,
     name_of,
@@ -22,6 +23,7 @@ from ledeline.analysis.report.markup import (
     percent,
     plural,
     row,
+    row_group,
     scrolling,
     table,
     whole,
@@ -80,12 +82,14 @@ def _quality(aligned: list[tuple[System, Alignment]], test_set: str) -> list[Htm
     for label, quality in with_gold:
         own = [method for method in _in_order(quality) if method not in shared]
         if own:
-            bodies.append([_group(label, 6), *(_quality_row(one, quality[one]) for one in own)])
+            bodies.append(
+                [row_group(name_of(label), 6), *(_quality_row(one, quality[one]) for one in own)]
+            )
     if shared:
         rows = [_quality_row(one, shared[one]) for one in _in_order(shared)]
-        bodies.append([_group("All systems alike", 6), *rows])
+        bodies.append([row_group(name_of("All systems alike"), 6), *rows])
     names = ("Method", "Precision", "Recall", "AER", "Dropped found", "… by <pad>")
-    head = [row(*(element("th", name, scope="col") for name in names))]
+    head = [column_heads(names)]
     caption = "Links against gold, × 100"
     return [
         table(caption, f"Quality of alignment on {test_set}", head, bodies, "quality"),
@@ -116,24 +120,22 @@ def _quality_row(method: str, quality: Quality) -> Html:
 _NOTHING: Final = Html('<td class="none">–</td>')
 
 
-def _group(title: str, num_columns: int) -> Html:
-    cell = element("th", name_of(title), colspan=num_columns, scope="rowgroup")
-    return row(cell, class_="group")
-
-
 # --- word pairs -----------------------------------------------------------------------------------
 
 
 def _words(aligned: list[tuple[System, Alignment]], test_set: str) -> list[Html]:
     bodies = [
-        [_group(_words_title(system, method, one.words[method]), 4), *_word_rows(one.words[method])]
+        [
+            row_group(name_of(_words_title(system, method, one.words[method])), 4),
+            *_word_rows(one.words[method]),
+        ]
         for system, one in aligned
         for method in _in_order(one.words)
     ]
     if not bodies:
         return []
     names = ("Type", "Count", "Share", "Aligned pairs: (headline word, source word)")
-    head = [row(*(element("th", name, scope="col") for name in names))]
+    head = [column_heads(names)]
     caption = "Aligned word pairs, the most frequent first"
     return [table(caption, f"Word pairs on {test_set}", head, bodies, "words")]
 

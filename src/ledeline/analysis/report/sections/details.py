@@ -5,6 +5,7 @@ from typing import Final
 from ledeline.analysis.report.evaluations import Evaluation, Outcome
 from ledeline.analysis.report.markup import (
     Html,
+    column_heads,
     element,
     joined,
     name_of,
@@ -71,7 +72,7 @@ def _sets_table(system: System) -> Html:
         "Signature",
         "Files",
     )
-    head = [row(*(element("th", name, scope="col") for name in names))]
+    head = [column_heads(names)]
     rows = [_set_row(outcome) for outcome in system.evaluation.outcomes.values()]
     return table("Test sets", f"Test sets of {system.label}", head, [rows], "sets")
 

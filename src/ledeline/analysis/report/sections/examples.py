@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ledeline.analysis.odd import irrelevant_places, repeated_places
+from ledeline.analysis.audit import KINDS
+from ledeline.analysis.odd import odd_places
 from ledeline.analysis.report.evaluations import Outcome
 from ledeline.analysis.report.examples import SEED, Choice, choose
 from ledeline.analysis.report.marking import marked
@@ -79,11 +80,8 @@ def _headline(outcome: Outcome, pair: int, kind: str | None) -> Html:
     words, reference, source = (
         lines[pair].split() for lines in (texts.outputs, texts.references, texts.sources)
     )
-    places: set[int] = set()
-    if kind in ("repeating", None):
-        places.update(repeated_places(words, reference))
-    if kind in ("irrelevant", None):
-        places.update(irrelevant_places(words, reference, source))
+    kinds = KINDS if kind is None else (kind,)
+    places = {place for one in kinds for place in odd_places(one, words, reference, source)}
     shown = texts.headlines[pair]
     if not shown:
         return joined([element("i", NO_HEADLINE), *_tags(outcome, pair, kind)])

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ledeline.analysis.audit import KINDS
+from ledeline.analysis.audit import KINDS, binned
 from ledeline.analysis.report.charts import Series, bar_chart, legend
 from ledeline.analysis.report.evaluations import Outcome
 from ledeline.analysis.report.markup import (
@@ -83,9 +83,11 @@ def _rate(outcome: Outcome, kind: str) -> float:
     return round(1000 * float(getattr(outcome.odd, kind)) / outcome.num_pairs, 1)
 
 
-def _least_rate(study: Study, test_set: str, kind: str) -> float:
+def _least_rate(study: Study, test_set: str, kind: str) -> float | None:
+    """The lowest rate of those that can be compared; None where none of these knows it."""
     outcomes = [outcome for _, outcome in study.comparable(test_set)]
-    return min(_rate(one, kind) for one in outcomes if getattr(one.odd, kind) is not None)
+    known = [_rate(one, kind) for one in outcomes if getattr(one.odd, kind) is not None]
+    return min(known, default=None)
 
 
 def _sums_note(kinds: list[str], *, several: bool) -> Html:
@@ -122,19 +124,13 @@ def _histogram(evaluated: list[tuple[System, Outcome]], kind: str, test_set: str
     for system, outcome in evaluated:
         counts = outcome.audit.histogram(kind)
         if counts is not None:
-            series.append(Series(system.place, system.label, binned(counts)))
+            series.append(Series(system.place, system.label, tuple(binned(counts, _LAST)[1:])))
     if not any(any(one.counts) for one in series):
         return None
     summary = f"{kind.capitalize()} words on {test_set}. " + " ".join(map(_spoken, series))
     chart = bar_chart(BINS, series, f"{kind} words in a headline", summary)
     caption = element("figcaption", f"Headlines with {kind} words")
     return element("figure", caption, chart)
-
-
-def binned(counts: list[int]) -> tuple[int, ...]:
-    """How many headlines have 1, 2, ... odd words, the last bin those with more, too."""
-    padded = [*counts, *[0] * (_LAST + 1 - len(counts))]
-    return (*padded[1:_LAST], sum(padded[_LAST:]))
 
 
 def _spoken(series: Series) -> str:

@@ -14,6 +14,7 @@ from ledeline.analysis.report.markup import (
     percent,
     plural,
     row,
+    row_group,
     signed,
     table,
 )
@@ -168,7 +169,7 @@ def _differences(study: Study) -> list[Html]:
             if (system.label, name) in study.comparisons
         ]
         if rows:
-            bodies.append([_row_group(name_of(name), 10), *rows])
+            bodies.append([row_group(name_of(name), 10), *rows])
     caption = "Difference of F1 × 100, and below it the 95 % interval; p by bootstrap and by "
     caption += "randomisation"
     explained = note(
@@ -204,11 +205,6 @@ def _probability(p: float) -> str:
     return "<\u00a00.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _row_group(title: str, num_columns: int) -> Html:
-    cell = element("th", title, colspan=num_columns, scope="rowgroup")
-    return row(cell, class_="group")
-
-
 # --- published ------------------------------------------------------------------------------------
 
 _PUBLISHED: Final = (
@@ -235,7 +231,7 @@ def _published_row(published: Row, columns: Sequence[str | None]) -> Html:
 
 
 def _group(title: str, columns: Sequence[str | None]) -> Html:
-    return _row_group(title, 1 + len(MEASURES) * len(columns))
+    return row_group(title, 1 + len(MEASURES) * len(columns))
 
 
 def _published_alone() -> list[Html]:
