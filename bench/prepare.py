@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ledeline.dataset import Batches, Dataset
+from ledeline.batches import Batches
+from ledeline.dataset import Dataset
 from machine import described
 
 

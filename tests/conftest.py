@@ -37,6 +37,10 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
+# Fused kernels run on the CPU where there is no GPU, if a test asks for it. Not imported so far.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
 
 class PrepareNewsroom(Protocol):
     """Makes a dataset of the newsroom's stories in a folder."""

@@ -1,15 +1,17 @@
 import json
 import shutil
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ledeline import dataset as dataset_module
-from ledeline.dataset import Batches, Chunk, Dataset, DatasetWriter, Position
+from ledeline.batches import Batches, Position
+from ledeline.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.errors import DatasetError
+from ledeline.shuffle import random_keys, shuffled
 from ledeline.subword import EOS, PAD, Subwords
 from ledeline.text import NATURAL, PAPER
 
@@ -225,6 +227,57 @@ class TestBatches:
             mask = np.arange(batch.sources.shape[1]) < batch.source_lengths[:, None]
             assert (batch.sources[~mask] == PAD).all()
             assert (batch.sources[mask] != PAD).all()
+
+    @pytest.mark.parametrize("equal_lengths", [True, False])
+    @pytest.mark.parametrize("epoch", [0, 3])
+    def test_the_order_is_that_of_keys_within_lengths(
+        self, folder: Path, equal_lengths: bool, epoch: int
+    ) -> None:
+        """As it is written down, the slow way: it must never change, for runs go on by it."""
+        split = Dataset(folder)["train"]
+        batches = Batches(split, size=32, seed=5, equal_lengths=equal_lengths)
+        lengths = split.sources.lengths() * equal_lengths
+        order = np.lexsort((random_keys(5, 2 * epoch, 1000), lengths))
+        cuts = [0, *(np.flatnonzero(np.diff(lengths[order])) + 1).tolist(), 1000]
+        expected = [
+            order[start : min(start + 32, stop)].tolist()
+            for begin, stop in pairwise(cuts)
+            for start in range(begin, stop, 32)
+        ]
+        expected = [expected[n] for n in shuffled(5, 2 * epoch + 1, len(expected)).tolist()]
+        draws = list(islice(batches.draws(Position(epoch, 0)), len(batches)))
+        assert [draw.rows.tolist() for draw, _ in draws] == expected
+        assert draws[-1][1] == Position(epoch + 1, 0)
+        for draw, _ in draws:
+            batch = batches.gather(draw)
+            assert [split[row] for row in draw.rows.tolist()] == _pairs_of(batch)
+            assert batch.sources.shape[1] == draw.plan.source_widths[draw.number]
+            assert batch.headlines.shape[1] == draw.plan.headline_widths[draw.number]
+            assert batch.headlines.shape[1] == batch.headline_lengths.max()
+
+    @pytest.mark.parametrize("world_size", [1, 3])
+    @pytest.mark.parametrize("equal_lengths", [True, False])
+    def test_headlines_with_their_end_are_as_wide_as_a_multiple(
+        self, folder: Path, equal_lengths: bool, world_size: int
+    ) -> None:
+        rounded, exact = (
+            Batches(
+                Dataset(folder)["train"],
+                size=5,
+                seed=1,
+                equal_lengths=equal_lengths,
+                multiple=multiple,
+                world_size=world_size,
+            )
+            for multiple in (4, 1)
+        )
+        widths = set()
+        for wide, narrow in zip(rounded.epoch(0), exact.epoch(0), strict=True):
+            length, width = wide.sources.shape[1], narrow.headlines.shape[1] + 1
+            assert wide.headlines.shape[1] + 1 == min(-(-width // 4) * 4, length)
+            assert _pairs_of(wide) == _pairs_of(narrow)
+            widths.add(wide.headlines.shape[1] + 1)
+        assert {4, 8} < widths
 
     def test_order_is_fixed_by_seed_and_epoch(self, folder: Path) -> None:
         split = Dataset(folder)["train"]

@@ -24,6 +24,7 @@ FLOORS = [
     {"config"},
     {"corpus", "subword"},
     {"dataset"},
+    {"batches"},
     {"model"},
     {"search", "rouge", "headline", "view", "reasons"},
     {"lede", "wording", "headliner"},

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.batches import Batches
 from ledeline.config import PrepareConfig
 from ledeline.corpus.newsroom import generate
-from ledeline.dataset import Batches, Dataset
+from ledeline.dataset import Dataset
 from ledeline.errors import ConfigError, CorpusError, DatasetError
 from ledeline.prepare import Prepared, prepare
 from ledeline.section import load

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from ledeline.dataset import Position
+from ledeline.batches import Position
 from ledeline.rouge import Rouge, Score
 from ledeline.screen import Screen, duration, outcome_text, sample_text
 from ledeline.text import NATURAL

@@ -267,10 +267,18 @@ class RunConfig:
         Literal["auto", "float32", "bfloat16"],
         "Of the products; auto: bfloat16 on a GPU, float32 on a CPU.",
     ] = "auto"
+    fast: Annotated[
+        bool,
+        "On a GPU: fused kernels and, in a single process with train.equal_lengths, steps captured "
+        "as CUDA graphs; false: plain PyTorch.",
+    ] = True
+    checkpoint_minutes: Annotated[
+        float, "Minutes between two checkpoints; each epoch ends with one, too.", above(0)
+    ] = 5.0
     checkpoint_every: Annotated[
-        int, "Steps between two checkpoints; each epoch ends with one, too.", at_least(1)
-    ] = 1000
-    report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 50
+        int, "Steps after which there is a checkpoint in any case; 0: no such number.", at_least(0)
+    ] = 0
+    report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100
 
 
 @section

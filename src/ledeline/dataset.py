@@ -1,4 +1,4 @@
-"""Encoded pairs on disk, and batches of them.
+"""Encoded pairs on disk, and rectangles of them.
 
 A dataset is a folder (`docs/dataset.md` has the format). Its arrays are memory-mapped, so opening
 costs milliseconds whatever the size; each block of a file is checked against its checksum when it
@@ -9,7 +9,7 @@ Legend: B pairs of a batch, I source length, J headline length, all in sub-words
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from ledeline.errors import DatasetError
 from ledeline.manifest import is_unchanged, sealed
-from ledeline.shuffle import random_keys, shuffled
 from ledeline.subword import EOS, PAD, Subwords
 from ledeline.subword import FILES as SUBWORD_FILES
 from ledeline.text import PROFILES, Profile
@@ -100,11 +99,14 @@ class Column:
         lengths: Ids = np.diff(self.starts[:])
         return lengths
 
-    def padded(self, rows: Ids) -> tuple[Ids, Ids]:
-        """The sequences at `rows` as a rectangle with <pad> behind each, and their lengths."""
+    def padded(self, rows: Ids, width: int = 0) -> tuple[Ids, Ids]:
+        """The sequences at `rows` with <pad> behind each, and their lengths.
+
+        They make a rectangle as wide as the longest, or of a width that is larger.
+        """
         starts, stops = self.starts.at(rows), self.starts.at(rows + 1)
         lengths = stops - starts
-        width = int(lengths.max(initial=0))
+        width = max(width, int(lengths.max(initial=0)))
         places = starts[:, None] + np.arange(width)  # (B, 1) + (J,) -> (B, J)
         inside = np.arange(width) < lengths[:, None]
         ids = np.full(places.shape, PAD, np.int64)
@@ -256,17 +258,7 @@ def _checksums(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "crc32": blocks}
 
 
-# --- batches ----------------------------------------------------------------------------------
-
-
-class Position(NamedTuple):
-    """A place in the endless sequence of batches: so many batches of this epoch are done."""
-
-    epoch: int
-    batch: int
-
-
-START: Final = Position(0, 0)
+# --- rectangles -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -306,79 +298,3 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
     for row, into in zip(rows, ids, strict=True):
         into[: len(row)] = row
     return ids, lengths
-
-
-class Batches:
-    """The batches of a split, epoch after epoch, in an order that seed and epoch fix.
-
-    With `equal_lengths` all sources of a batch have one length, so that no source is padded and
-    <pad> up to the source length is exactly the SPM's; otherwise a batch mixes lengths. In both a
-    pair comes once an epoch. The order is the same for any number of ranks: each rank takes every
-    `world_size`-th pair of the same batch (none, where a batch has fewer pairs than ranks).
-    """
-
-    def __init__(
-        self,
-        split: Split,
-        *,
-        size: int,
-        seed: int,
-        equal_lengths: bool = True,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> None:
-        if size < 1 or not 0 <= rank < world_size:
-            raise ValueError(f"impossible batches: size {size}, rank {rank} of {world_size}")
-        self._split, self._size, self._seed = split, size, seed
-        self._rank, self._world_size = rank, world_size
-        lengths = split.sources.lengths() if equal_lengths else np.zeros(len(split), np.int64)
-        self._lengths = lengths
-        counts = np.bincount(lengths) if len(split) else np.zeros(0, np.int64)
-        self._bounds = _cut(counts, size)
-
-    def __len__(self) -> int:
-        """Batches in an epoch."""
-        return len(self._bounds)
-
-    def after(self, position: Position = START) -> Iterator[tuple[Batch, Position]]:
-        """Every batch from a position on, each with the position behind it; never ends.
-
-        A position saved with a batch goes on with the next one, whatever the rank or machine.
-        """
-        epoch, done = position
-        while len(self):
-            order, bounds = self._plan(epoch)
-            for batch, (start, stop) in enumerate(bounds[done:].tolist(), start=done + 1):
-                behind = Position(epoch, batch) if batch < len(self) else Position(epoch + 1, 0)
-                yield self._gather(order[start:stop]), behind
-            epoch, done = epoch + 1, 0
-
-    def epoch(self, epoch: int) -> Iterator[Batch]:
-        """The batches of one epoch."""
-        for batch, behind in self.after(Position(epoch, 0)):
-            yield batch
-            if behind.epoch != epoch:
-                return
-
-    def _plan(self, epoch: int) -> tuple[Ids, Ids]:
-        """The order of the pairs and, shuffled, where each batch lies in it."""
-        keys = random_keys(self._seed, 2 * epoch, len(self._lengths))
-        order = np.lexsort((keys, self._lengths))
-        return order, self._bounds[shuffled(self._seed, 2 * epoch + 1, len(self))]
-
-    def _gather(self, rows: Ids) -> Batch:
-        mine = slice(self._rank, None, self._world_size)
-        sources, source_lengths = (a[mine] for a in self._split.sources.padded(rows))
-        headlines, headline_lengths = (a[mine] for a in self._split.headlines.padded(rows))
-        return Batch(sources, source_lengths, headlines, headline_lengths, len(rows))
-
-
-def _cut(counts: Ids, size: int) -> Ids:
-    """Cut runs of `counts` items into batches of at most `size`: (start, stop) of each."""
-    ends = np.cumsum(counts)
-    bounds = [
-        (start, min(start + size, end))
-        for begin, end in zip((ends - counts).tolist(), ends.tolist(), strict=True)
-        for start in range(begin, end, size)
-    ]
-    return np.array(bounds, np.int64).reshape(-1, 2)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from ledeline.dataset import Batches, Chunk, Dataset, DatasetWriter
+from ledeline.batches import Batches
+from ledeline.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.model.dropout import WHOLE, Dropout, Share, seed
 from ledeline.subword import Subwords
 from ledeline.text import NATURAL

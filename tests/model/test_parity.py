@@ -120,7 +120,7 @@ class TestParts:
     def test_output(self, make, reference):
         model = make("EncDec")
         feeds, targets = random(2, 3, 4), torch.tensor([[4, 3, 0], [10, 1, 2]])
-        losses = token_losses(model.output(feeds), targets)
+        losses = token_losses(feeds, model.output, targets)
         assert losses.shape == (2, 3)
         weights = reference.weights_of(model.output)
         for row in range(2):

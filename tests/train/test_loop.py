@@ -19,7 +19,9 @@ from ledeline.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.model.files import load_model
 from ledeline.section import load, to_toml
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.loop import train
+from ledeline.train.clock import Pace
+from ledeline.train.loop import _steps_a_look, train
+from ledeline.train.processes import World
 from ledeline.train.validation import Validation
 from ledeline.train.watch import Beginning, Look, Nobody
 
@@ -104,7 +106,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
 
 def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
     """The first step's loss, computed apart: with dropout off it is that of the fresh model."""
-    from ledeline.dataset import Batches
+    from ledeline.batches import Batches
     from ledeline.model.seq2seq import Seq2Seq
 
     config = changed(tiny, model={"dropout": 0.0}, run={"report_every": 1})
@@ -127,7 +129,7 @@ def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainC
 def test_the_first_step_is_adams_with_a_clipped_gradient(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
-    from ledeline.dataset import Batches
+    from ledeline.batches import Batches
     from ledeline.model.seq2seq import Seq2Seq
 
     config = changed(tiny, model={"dropout": 0.0}, train={"clip": 0.5}, run={"checkpoint_every": 1})
@@ -285,6 +287,65 @@ class TestResume:
             file.write('{"event": "train", "st')
         train(tiny, tmp_path / "run", resume=True)
         assert [line["step"] for line in runs.lines(tmp_path / "run", "train")] == before
+
+
+class TestCheckpointsInTime:
+    @pytest.mark.parametrize(("minutes", "each_step"), [(1e-9, True), (1000.0, False)])
+    def test_they_come_by_the_clock_and_with_each_epoch(
+        self,
+        tmp_path: Path,
+        tiny: TrainConfig,
+        minutes: float,
+        each_step: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        saved: list[int] = []
+        save = Checkpoints.save
+
+        def spy(self: Checkpoints, step: int, *rest: Any) -> Path:
+            saved.append(step)
+            return save(self, step, *rest)
+
+        monkeypatch.setattr(Checkpoints, "save", spy)
+        config = changed(tiny, run={"checkpoint_every": 0, "checkpoint_minutes": minutes})
+        steps = train(config, tmp_path / "run").standing.step
+        assert saved == (list(range(1, steps + 1)) if each_step else [steps // 2, steps])
+
+    def test_what_goes_wrong_in_the_background_ends_the_run(
+        self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also where it was the last checkpoint, behind which no other one comes."""
+
+        def fails(*_: object) -> None:
+            raise CheckpointError("no room")
+
+        monkeypatch.setattr(Checkpoints, "save", fails)
+        with pytest.raises(CheckpointError, match="no room"):
+            train(tiny, tmp_path / "run", max_minutes=0)
+
+    def test_it_holds_the_weights_of_its_step_while_the_next_ones_are_taken(
+        self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch, runs: Any
+    ) -> None:
+        train(tiny, tmp_path / "at once")
+        save = Checkpoints.save
+
+        def slow(self: Checkpoints, *arguments: Any) -> Path:
+            time.sleep(0.1)
+            return save(self, *arguments)
+
+        monkeypatch.setattr(Checkpoints, "save", slow)
+        train(tiny, tmp_path / "slow")
+        steps = Checkpoints(tmp_path / "slow" / "checkpoints").steps()
+        assert len(steps) >= 2
+        for step in steps:
+            weights = [runs.weights(tmp_path / name, step) for name in ("slow", "at once")]
+            assert runs.same(*weights)
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(0.002, 125), (0.1, 2), (3.0, 1), (0.0, 250_000)])
+def test_looks_are_as_far_apart_as_they_may_cost(seconds: float, steps: int) -> None:
+    assert _steps_a_look(World(0, 1, torch.device("cuda")), Pace(1.0, seconds)) == steps
+    assert _steps_a_look(World(0, 1, torch.device("cpu")), Pace(1.0, seconds)) == 1
 
 
 class TestEndings:

@@ -20,6 +20,7 @@ import pytest
 import torch
 from torch import distributed, nn
 
+from ledeline.batches import Batches
 from ledeline.config import (
     DataConfig,
     GateConfig,
@@ -30,7 +31,7 @@ from ledeline.config import (
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.dataset import Batches, Dataset
+from ledeline.dataset import Dataset
 from ledeline.errors import ConfigError, TrainingError
 from ledeline.section import to_toml
 from ledeline.train import processes

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from ledeline.batches import Position
 from ledeline.config import OptimizerConfig
-from ledeline.dataset import Position
 from ledeline.train.standing import Standing, learning_rate
 
 

@@ -11,6 +11,7 @@ from ledeline.model import recurrence
 from ledeline.model.attention import Attention, Memory
 from ledeline.model.dropout import Dropout
 from ledeline.model.encoder import Encoded
+from ledeline.model.gpu import support
 from ledeline.model.recurrence import Layer, Words
 
 
@@ -71,7 +72,7 @@ class Decoder(nn.Module):
         embedded = self._embedded(words)
         shape = (*words.shape, state.feed.shape[-1])
         between = [self.dropout.factors(shape, embedded) for _ in self.upper]
-        if torch.is_grad_enabled() and not self.plain:
+        if (torch.is_grad_enabled() or support.takes(embedded)) and not self.plain:
             return self._unroll_at_once(embedded, between, state, memory)
         word_gates = self._word_gates(embedded)
         feeds, attentions = [], []

@@ -43,7 +43,10 @@ class Dropout(nn.Module):
             return None
         rank, world_size, num_pairs = self.share
         whole = like.new_empty((num_pairs or shape[0], *shape[1:]))
-        whole.uniform_().ge_(self.rate).div_(1 - self.rate)
+        if whole.is_cuda:
+            whole.bernoulli_(1 - self.rate).div_(1 - self.rate)  # one pass less
+        else:
+            whole.uniform_().ge_(self.rate).div_(1 - self.rate)
         return whole[rank::world_size]
 
     def extra_repr(self) -> str:

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ledeline.model.dropout import Dropout
+from ledeline.model.gpu import support
 
 
 class Ends(NamedTuple):
@@ -51,6 +52,11 @@ class Encoder(nn.Module):
 
 def _summed(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Ends]:
     """Run both directions of a layer. (B, I, D or H) -> (B, I, H)."""
+    if lengths is None and support.takes(values):
+        from ledeline.model.gpu import encoder
+
+        states, *end = encoder.layer(layer, values)
+        return states, Ends(*end)
     if lengths is None:
         both, (hidden, cell) = layer(values)
     else:

@@ -1,11 +1,21 @@
 """The loss of the headline: `l_trg`, Equations 4 and 5 of the paper."""
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
+from ledeline.model.gpu import support
 
-def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """`-log o_j[y_j]` of each step. Logits (B, J, V), targets (B, J) -> (B, J)."""
+
+def token_losses(feeds: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
+    """`-log o_j[y_j]` of each step. Feeds z (B, J, H), targets (B, J) -> (B, J).
+
+    The output layer is W_o, b_o of `o_j = softmax(W_o z_j + b_o)`.
+    """
+    if support.takes(feeds):
+        from ledeline.model.gpu import heads
+
+        return heads.token_losses(feeds, output, targets)
+    logits = output(feeds)  # (B, J, V)
     losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
     return losses.view_as(targets)
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ledeline.model.attention import Memory
+from ledeline.model.gpu import support
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input  # (d_y, y) -> d_x
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
@@ -61,6 +62,10 @@ def unroll(
     if torch.is_autocast_enabled(device):
         low, exact = torch.get_autocast_dtype(device), torch.float32
     with torch.autocast(device, enabled=False):
+        if memory.mask is None and support.takes(words.embedded):
+            from ledeline.model.gpu import decoder
+
+            return decoder.unroll(words, layers, factors, feed, mix, memory, low)
         z, alpha = _Unroll.apply(  # type: ignore[no-untyped-call]
             (None, *factors),
             memory.mask,

@@ -96,11 +96,12 @@ class Seq2Seq(nn.Module):
         Its width is that of the whole batch also where this process has a share of it: so the dice
         of the dropout fall alike.
         """
-        steps = self._num_steps(batch.source_lengths, batch.headline_lengths)
+        steps = self.num_steps(batch.source_lengths, batch.headline_lengths)
         widest = [np.array([side.shape[1]]) for side in (batch.sources, batch.headlines)]
-        return Pairs.of(batch, steps, int(self._num_steps(*widest)[0]), self.device)
+        return Pairs.of(batch, steps, int(self.num_steps(*widest)[0]), self.device)
 
-    def _num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
+    def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
+        """Steps of the decoder for pairs of these lengths. (B,), (B,) -> (B,)."""
         steps = headline_lengths + 1
         for head in self.heads:
             steps = steps.clip(min=head.num_steps(source_lengths, headline_lengths))
@@ -110,7 +111,7 @@ class Seq2Seq(nn.Module):
         """The losses of each pair, whose mean is G_1 or, with the SPM, G_2 (Equation 12)."""
         feeds, _ = self._unroll(pairs)
         feeds = self.dropout(feeds)
-        losses = token_losses(self.output(feeds), pairs.targets)
+        losses = token_losses(feeds, self.output, pairs.targets)
         return Losses(
             target=summed(losses, pairs.target_mask),
             headline=summed(losses.detach(), pairs.headline_mask),
@@ -120,7 +121,7 @@ class Seq2Seq(nn.Module):
     def force(self, pairs: Pairs) -> Forced:
         """Go through known headlines, and say what was seen at each step."""
         feeds, attention = self._unroll(pairs)
-        return Forced(feeds, attention, -token_losses(self.output(feeds), pairs.targets))
+        return Forced(feeds, attention, -token_losses(feeds, self.output, pairs.targets))
 
     def _unroll(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         state, memory = self.encode(pairs.sources, pairs.source_lengths, pairs.source_mask)

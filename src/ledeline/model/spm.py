@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.dataset import Ids
+from ledeline.model.gpu import support
 from ledeline.model.pairs import Pairs
 
 
@@ -37,6 +38,10 @@ class SourcePrediction(nn.Module):
 
     def loss(self, feeds: Tensor, pairs: Pairs) -> Tensor:
         """`l_src` of each pair. Feeds z (B, J, H) -> (B,)."""
+        if support.takes(feeds):
+            from ledeline.model.gpu import heads
+
+            return heads.source_losses(feeds, self.output, pairs, self.sensitivity)
         q = self.forward(feeds)
         if pairs.target_mask is not None:
             q = q * pairs.target_mask.unsqueeze(-1)

@@ -2,8 +2,16 @@
 
 import time
 from collections import deque
+from typing import NamedTuple
 
 RECENT = 100  # looks that count
+
+
+class Pace(NamedTuple):
+    """How fast the steps go."""
+
+    pairs_per_second: float
+    seconds_per_step: float
 
 
 class Clock:
@@ -23,10 +31,10 @@ class Clock:
         self._steps += 1
         self._pairs += num_pairs
 
-    def read(self) -> tuple[float, float]:
-        """Pairs a second and seconds a step, of late."""
+    def read(self) -> Pace:
+        """The pace of late."""
         now = time.perf_counter()
         self._recent.append((now - self._since, self._pairs, self._steps))
         self._since, self._pairs, self._steps = now, 0, 0
         seconds, pairs, steps = (sum(column) for column in zip(*self._recent, strict=True))
-        return pairs / max(seconds, 1e-9), seconds / max(steps, 1)
+        return Pace(pairs / max(seconds, 1e-9), seconds / max(steps, 1))

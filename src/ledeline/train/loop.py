@@ -1,30 +1,32 @@
 """The training loop: one function that reads top to bottom."""
 
 import math
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-from torch import nn
-
+from ledeline.batches import Batches
 from ledeline.config import TrainConfig
-from ledeline.dataset import Batch, Batches, Dataset
+from ledeline.dataset import Dataset
 from ledeline.errors import DatasetError, TrainingError
-from ledeline.model.dropout import WHOLE, Share, seed
-from ledeline.model.seq2seq import Losses, Seq2Seq
-from ledeline.subword import UNK
-from ledeline.train.clock import Clock
+from ledeline.model.dropout import seed
+from ledeline.model.gpu.support import way
+from ledeline.model.seq2seq import Seq2Seq
+from ledeline.progress import Progress
+from ledeline.train.captured import MULTIPLE, Captured, CudaGraphs, can_capture
+from ledeline.train.clock import Clock, Pace
 from ledeline.train.journal import Journal, circumstances
 from ledeline.train.processes import World, joined
 from ledeline.train.run import Run, restore, share, values
 from ledeline.train.standing import Standing, learning_rate
+from ledeline.train.step import Plain, Step, Steps, adam, set_rate
 from ledeline.train.stop import Stop
-from ledeline.train.tally import Means, Tally
+from ledeline.train.tally import Means
 from ledeline.train.validation import Validation, validation_loss, write_headlines
 from ledeline.train.watch import Beginning, Look, Nobody, Watch
 
-GPU_STEPS_A_LOOK = 10  # a look waits for the GPU; on a CPU it costs nothing
+SECONDS_A_LOOK = 0.25  # a look waits for the GPU; on a CPU it costs nothing, and each step has one
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,11 @@ def train(
         world.agree(dataset.checksum, f"the dataset {config.data.dataset}")
         rest = {key: value for key, value in values(config).items() if key != "data.dataset"}
         world.agree(str(rest), "the configuration")
+        if not config.run.fast:
+            stack.enter_context(way("plain"))
         batches = _batches(dataset, config, world)
         model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed).to(world.device)
-        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+        optimizer = adam(model)
         standing, run = Standing(), None
         if world.leads:
             run = stack.enter_context(Run.opened(folder, config, dataset, resume, watch.says))
@@ -71,45 +75,46 @@ def train(
                 standing = Standing.from_json(checkpoint.state["standing"]).judged(config.train)
                 run.keep(standing)
         standing = share(standing, model, optimizer, world)
-        wrapped = world.wrap(model)
+        step = Step(model, world.wrap(model), optimizer, config)
+        if world.device.type == "cuda" and not standing.finished:
+            _validate(
+                model, dataset, config, world, standing, watch
+            )  # a rehearsal: all is compiled
+        steps = _steps(step, batches, standing, config, world, watch.progress)
         journal = stack.enter_context(Journal(folder if world.leads else None, standing.step))
-        journal.write("start", standing.step, processes=world.size, **circumstances())
+        about = {"processes": world.size, **circumstances(), **steps.figures}
+        journal.write("start", standing.step, **about)
         watch.begins(_beginning(config, model, dataset, world, standing))
 
         # The steps.
-        steps_a_look = 1 if world.device.type == "cpu" else GPU_STEPS_A_LOOK
-        tally, clock, stops = Tally(), Clock(), False
-        for batch, behind in batches.after(standing.position):
+        clock, stops, next_look, saved = Clock(), False, standing.step + 1, time.monotonic()
+        for draw, behind in batches.draws(standing.position):
             if standing.finished or stops:
                 break
             rate = learning_rate(config.train, standing.position.epoch)
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+            set_rate(optimizer, rate)
             seed(config.train.seed, standing.step)
             model.train()
-            losses, weight = _forward(wrapped, model, batch, world, config)
-            torch.autograd.backward(losses.total().sum() * weight)
-            norm = nn.utils.clip_grad_norm_(model.parameters(), config.train.clip)
-            optimizer.step()
-            optimizer.zero_grad()
-            tally.add(losses, int((batch.headline_lengths + 1).sum()), len(batch.sources))
-            clock.step(batch.num_pairs)
+            steps.take(draw)
+            clock.step(len(draw.rows))
             standing = standing.stepped(behind)
 
             # A look: what the steps cost, whether all is well, whether to stop.
             ends_epoch = behind.batch == 0
             reports = ends_epoch or standing.step % config.run.report_every == 0
-            saves = ends_epoch or standing.step % config.run.checkpoint_every == 0
-            if not (reports or saves or standing.step % steps_a_look == 0):
+            saves = ends_epoch or _is_multiple(standing.step, config.run.checkpoint_every)
+            if not (reports or saves or standing.step >= next_look):
                 continue
-            means = tally.means(world)
-            _refuse_not_finite(means, float(norm), standing, config, folder)
+            means, norm = step.tally.means(world), float(step.norm)
+            _refuse_not_finite(means, norm, standing, config, folder)
             stops = world.any(stop.wanted)
-            look = _look(config, batches, standing, behind.batch, means, float(norm), rate, clock)
+            pace = clock.read()
+            next_look = standing.step + _steps_a_look(world, pace)
+            look = _look(config, batches, standing, behind.batch, means, norm, rate, pace)
             watch.looks(replace(look, seconds_left=stop.at_most(look.seconds_left)))
             if reports:
                 journal.write("train", standing.step, **look.figures)
-                tally = Tally()
+                step.tally.clear()
 
             # The end of an epoch, and what is kept of the run.
             if ends_epoch:
@@ -119,9 +124,11 @@ def train(
                 best = standing.best_step == standing.step
                 journal.write("valid", standing.step, **validation.figures, best=best)
                 watch.validates(replace(validation, best=best))
+            saves = saves or time.monotonic() - saved >= 60 * config.run.checkpoint_minutes
             if run is not None and (saves or stops):
                 run.save(standing, model, optimizer)
             if ends_epoch or saves:
+                saved = time.monotonic()
                 clock.start()
 
         stopped = stop.reason if stops and not standing.finished else ""
@@ -141,30 +148,37 @@ def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
         size=config.train.batch_size,
         seed=config.train.seed,
         equal_lengths=config.train.equal_lengths,
+        multiple=MULTIPLE if world.device.type == "cuda" else 1,
         rank=world.rank,
         world_size=world.size,
     )
 
 
-_STAND_IN = Batch.of([([UNK], [])])
+def _steps(
+    step: Step,
+    batches: Batches,
+    standing: Standing,
+    config: TrainConfig,
+    world: World,
+    progress: Progress,
+) -> Steps:
+    """The fastest way to take the steps that are left."""
+    if not can_capture(config, world):
+        return Plain(step, batches, world)
+    epochs = range(standing.position.epoch, 0 if standing.finished else config.train.epochs)
+    return Captured(step, batches, epochs, CudaGraphs(), progress)
 
 
-def _forward(
-    wrapped: nn.Module, model: Seq2Seq, batch: Batch, world: World, config: TrainConfig
-) -> tuple[Losses, float]:
-    """The losses of this process's pairs, and what their sum weighs in the mean over all.
+def _steps_a_look(world: World, pace: Pace) -> int:
+    """How many steps until the next look, the same number in all processes."""
+    if world.device.type == "cpu":
+        return 1
+    seconds = world.sum([pace.seconds_per_step])[0] / world.size
+    return max(1, round(SECONDS_A_LOOK / max(seconds, 1e-6)))
 
-    Gradients are averaged over the processes, so each weighs its sum with their number. A process
-    without a pair of a small batch goes along with a stand-in that weighs nothing.
-    """
-    has_pairs = len(batch.sources) > 0
-    model.dropout.share = Share(world.rank, world.size, batch.num_pairs) if has_pairs else WHOLE
-    bfloat16 = config.run.precision == "bfloat16" or (
-        config.run.precision == "auto" and world.device.type == "cuda"
-    )
-    with torch.autocast(world.device.type, torch.bfloat16, enabled=bfloat16):
-        losses: Losses = wrapped(model.pairs(batch if has_pairs else _STAND_IN))
-    return losses, world.size / batch.num_pairs if has_pairs else 0.0
+
+def _is_multiple(step: int, number: int) -> bool:
+    return number > 0 and step % number == 0
 
 
 def _refuse_not_finite(
@@ -204,9 +218,8 @@ def _look(
     means: Means,
     norm: float,
     rate: float,
-    clock: Clock,
+    pace: Pace,
 ) -> Look:
-    pairs_per_second, seconds_per_step = clock.read()
     num_batches = len(batches)
     return Look(
         step=standing.step,
@@ -217,8 +230,8 @@ def _look(
         means=means,
         norm=norm,
         rate=rate,
-        pairs_per_second=pairs_per_second,
-        seconds_left=(config.train.epochs * num_batches - standing.step) * seconds_per_step,
+        pairs_per_second=pace.pairs_per_second,
+        seconds_left=(config.train.epochs * num_batches - standing.step) * pace.seconds_per_step,
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +48,8 @@ class Run:
     def __init__(self, folder: Path, config: TrainConfig, dataset: Dataset) -> None:
         self.folder, self.config, self.dataset = folder, config, dataset
         self.checkpoints = Checkpoints(folder / CHECKPOINTS)
+        self._writer = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
 
     @classmethod
     @contextmanager
@@ -63,7 +66,11 @@ class Run:
                 )
             run = cls(folder, config, dataset)
             run._settle(note)
-            yield run
+            with run._writer:
+                try:
+                    yield run
+                finally:
+                    run.finish()
 
     def _settle(self, note: Note) -> None:
         """Refuse a changed run, note what may change, write what was resolved."""
@@ -87,16 +94,29 @@ class Run:
 
     # --- checkpoints -----------------------------------------------------------------------------
 
-    def save(self, standing: Standing, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> Path:
-        """Write a checkpoint, point `best` to the best one, keep that and the last two."""
-        path = self.checkpoints.save(
-            standing.step,
-            {WEIGHTS: model.state_dict(), "optimizer": moments(model, optimizer)},
-            {"standing": standing.to_json(), "belongs": self._belongs()},
-            self._write_model_files,
-        )
+    def save(self, standing: Standing, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> None:
+        """Write a checkpoint, point `best` to the best one, keep that and the last two.
+
+        It is written in the background; what goes wrong there is raised by the next call, or by
+        `finish`.
+        """
+        self.finish()
+        tensors = {
+            WEIGHTS: _copied(model.state_dict()),
+            "optimizer": _copied(moments(model, optimizer)),
+        }
+        self._writing = self._writer.submit(self._write, standing, tensors)
+
+    def finish(self) -> None:
+        """Wait until the last checkpoint is written."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    def _write(self, standing: Standing, tensors: dict[str, dict[str, Tensor]]) -> None:
+        state = {"standing": standing.to_json(), "belongs": self._belongs()}
+        self.checkpoints.save(standing.step, tensors, state, self._write_model_files)
         self.keep(standing)
-        return path
 
     def keep(self, standing: Standing) -> None:
         """Point `best` to the best checkpoint; remove all but that and the last two."""
@@ -157,6 +177,11 @@ def moments(model: Seq2Seq, optimizer: torch.optim.Optimizer) -> dict[str, Tenso
         for kind in _MOMENTS
         if kind in optimizer.state[parameter]
     }
+
+
+def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """As they are now, on the CPU: the steps go on meanwhile."""
+    return {name: one.detach().to("cpu", copy=True) for name, one in tensors.items()}
 
 
 def restore(checkpoint: Checkpoint, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> None:

@@ -7,8 +7,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
+from ledeline.batches import START, Position
 from ledeline.config import OptimizerConfig
-from ledeline.dataset import START, Position
 
 
 @dataclass(frozen=True)

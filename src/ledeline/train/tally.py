@@ -1,11 +1,12 @@
 """The losses of the steps since the last report, kept where they were computed until asked for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ledeline.model.seq2seq import Losses
+from ledeline.model.seq2seq import Losses, Seq2Seq
 from ledeline.train.processes import World
 
 
@@ -25,27 +26,43 @@ class Means:
 
 
 class Tally:
-    """Sums over the pairs of this process; `means` is over all processes."""
+    """Sums over the pairs of this process; `means` is over all processes.
 
-    def __init__(self) -> None:
-        self._sums: dict[str, Tensor] = {}
-        self._num_pairs = 0
-        self._num_tokens = 0
+    The sums stay in one place on the device, so that a captured step can add to them.
+    """
 
-    def add(self, losses: Losses, num_tokens: int, num_pairs: int) -> None:
-        """Add a batch with so many headline tokens, <eos> included; no pairs count as nothing."""
-        parts = {"target": losses.target, "headline": losses.headline, **losses.heads}
-        for name, part in parts.items():
-            more = part.detach()[:num_pairs].sum(dtype=torch.float64)
-            self._sums[name] = self._sums[name] + more if name in self._sums else more
+    def __init__(self, heads: Sequence[str], device: torch.device) -> None:
+        self._heads = tuple(heads)
+        self.sums = torch.zeros(2 + len(self._heads), dtype=torch.float64, device=device)
+        self._num_pairs = self._num_tokens = 0
+
+    @classmethod
+    def of(cls, model: Seq2Seq) -> "Tally":
+        """For the losses of a model."""
+        return cls([head.name for head in model.heads], model.device)
+
+    def add(self, losses: Losses, present: Tensor | None = None) -> None:
+        """Add the losses of a batch, or of those pairs where `present` (B,) is not 0 but 1."""
+        parts = [losses.target, losses.headline, *(losses.heads[name] for name in self._heads)]
+        rows = torch.stack([part.detach() for part in parts])  # (2 + heads, B)
+        self.sums += (rows if present is None else rows * present).sum(1, dtype=torch.float64)
+
+    def count(self, num_tokens: int, num_pairs: int) -> None:
+        """Count what was added: headline tokens, <eos> included, and pairs."""
         self._num_pairs += num_pairs
         self._num_tokens += num_tokens
 
+    def clear(self) -> None:
+        """Begin anew."""
+        self.sums.zero_()
+        self._num_pairs = self._num_tokens = 0
+
     def means(self, world: World) -> Means:
         """The means over every process."""
-        names = list(self._sums)
-        local = [float(self._sums[name]) for name in names]
-        *sums, num_pairs, num_tokens = world.sum([*local, self._num_pairs, self._num_tokens])
-        by_name = {name: one / max(num_pairs, 1) for name, one in zip(names, sums, strict=True)}
-        headline = by_name.pop("headline") * num_pairs / max(num_tokens, 1)
-        return Means(int(num_pairs), by_name.pop("target"), by_name, headline)
+        *sums, num_pairs, num_tokens = world.sum(
+            [*self.sums.tolist(), self._num_pairs, self._num_tokens]
+        )
+        target, headline, *heads = (one / max(num_pairs, 1) for one in sums)
+        per_token = headline * num_pairs / max(num_tokens, 1)
+        by_name = dict(zip(self._heads, heads, strict=True))
+        return Means(int(num_pairs), target, by_name, per_token)

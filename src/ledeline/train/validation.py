@@ -8,13 +8,15 @@ import torch
 
 from ledeline import rouge
 from ledeline.analysis.alignment import Links, attention_links, spm_links, to_words
+from ledeline.batches import Batches
 from ledeline.config import TrainConfig
-from ledeline.dataset import Batches, Dataset, Ids
+from ledeline.dataset import Dataset, Ids
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.progress import Progress, silent
 from ledeline.reasons import force
 from ledeline.search import greedy
 from ledeline.train.processes import World
+from ledeline.train.resident import Resident, shapes_of
 from ledeline.train.tally import Means, Tally
 
 STAGE = "validate"
@@ -57,17 +59,20 @@ class Validation:
 def validation_loss(
     model: Seq2Seq, dataset: Dataset, batch_size: int, world: World, progress: Progress = silent
 ) -> Means:
-    """The losses over the whole validation split."""
-    tally = Tally()
-    batches = Batches(
-        dataset["valid"], size=batch_size, seed=0, rank=world.rank, world_size=world.size
-    )
+    """The losses over the whole validation split, from batches put together on the device."""
+    split, tally = dataset["valid"], Tally.of(model)
+    batches = Batches(split, size=batch_size, seed=0)
+    plan, lengths = batches.plan(0), split.headlines.lengths()
+    resident = Resident(split, model.num_steps, model.device)
+    order = torch.from_numpy(plan.order).to(model.device)
+    mine = slice(world.rank, None, world.size)
     model.eval()
-    for number, batch in enumerate(batches.epoch(0), start=1):
-        if num_pairs := len(batch.sources):
-            num_tokens = int((batch.headline_lengths + 1).sum())
-            tally.add(model(model.pairs(batch)), num_tokens, num_pairs)
-        progress(STAGE, number, len(batches))
+    for number, shape in enumerate(shapes_of(plan, model.num_steps)):
+        place = slice(*plan.bounds[number].tolist())
+        if num_pairs := len(own := plan.order[place][mine]):
+            tally.add(model(resident.pairs(order[place][mine], *shape)))
+            tally.count(int((lengths[own] + 1).sum()), num_pairs)
+        progress(STAGE, number + 1, len(batches))
     return tally.means(world)
 
 

@@ -1,0 +1,210 @@
+"""The decoder's steps over known words: a launch for each part of a step.
+
+The definition is `Decoder._advance`, and the way back that of `ledeline.model.recurrence`, with one
+thing more taken out of the steps: what W_s = [W_c, W_z] makes of the states is worked out for every
+source place beforehand, `v_i = W_c h_i`, so that `z_j = tanh(sum_i alpha_j[i] v_i + W_z zv_j)`.
+
+Forth, a step is: each layer's product with its cell, attention row by row, W_z with tanh. Back: the
+same from the end, each product with what follows it. Gates lie interleaved (`cell`), buffers have
+the steps first: (J, B, ...). All sources have one length.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ledeline.model.attention import Memory
+from ledeline.model.gpu.attention_kernels import attend, attend_back
+from ledeline.model.gpu.cell import (
+    ONES,
+    Tile,
+    by_rows,
+    gate_by_gate,
+    interleaved,
+    precise_product,
+    turned,
+    with_ones,
+)
+from ledeline.model.gpu.decoder_kernels import (
+    first_back,
+    layer_back,
+    layer_forward,
+    mix,
+    mix_back,
+)
+from ledeline.model.gpu.language import triton
+from ledeline.model.recurrence import Layer, Words
+
+LAYER: Final = Tile(64, 16, 64, warps=4, stages=6)
+MIX: Final = Tile(64, 16, 128, warps=4, stages=4)
+LAYER_BACK: Final = Tile(64, 16, 128, warps=4, stages=4)
+FIRST_BACK: Final = Tile(64, 32, 128, warps=4, stages=4)
+
+
+def unroll(
+    words: Words,
+    layers: Sequence[Layer],
+    factors: Sequence[Tensor | None],
+    feed: Tensor,
+    mix: Tensor,
+    memory: Memory,
+    low: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """As `recurrence.unroll`, with products in this type."""
+    w_c, w_z = mix.to(low).chunk(2, -1)
+    values = memory.states.to(low) @ w_c.t()
+    z, scores, logsums = _Unroll.apply(
+        tuple(factors),
+        *words,
+        *(each.to(low).contiguous() for each in (feed, w_z, memory.keys, values)),
+        *(layer.weight for layer in layers),
+        *(layer.bias for layer in layers if layer.bias is not None),
+        *(layer.hidden.to(low) for layer in layers),
+        *(layer.cell.float() for layer in layers),
+    )
+    return z, _alpha(scores, logsums).transpose(0, 1)
+
+
+class _Layer(NamedTuple):
+    """What a layer needs and leaves behind."""
+
+    inputs: Tensor  # (J + 1, B, 2H): [what comes from below, or z; own state]
+    weight: Tensor  # (4H, 2H)
+    gates: Tensor  # (J, B, 4H)
+    cells: Tensor  # (J + 1, B, H)
+
+
+class _Unroll(torch.autograd.Function):
+    """See `unroll`; autograd opens no tuples."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        factors: Sequence[Tensor | None],
+        embedded: Tensor,
+        word_weight: Tensor,
+        word_bias: Tensor,
+        feed: Tensor,
+        w_z: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        *of_layers: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Every step, from the first to the last."""
+        (batch, steps, _), (_, length, size), low = embedded.shape, keys.shape, feed.dtype
+        num = len(factors) + 1
+        weights, biases = of_layers[:num], of_layers[num : 2 * num - 1]
+        hidden, cells = of_layers[2 * num - 1 : 3 * num - 1], of_layers[3 * num - 1 :]
+        packed = interleaved(weights, [], low)
+        layers = [_begin(steps, *each) for each in zip(packed, hidden, cells, strict=True)]
+        words = with_ones(embedded, low).flatten(0, 1)  # (J B, D + ONES)
+        weight = interleaved([word_weight], [word_bias], low)[0]  # (4H, D + ONES)
+        torch.mm(words, weight.t(), out=layers[0].gates.flatten(0, 1))
+        brought = (None, *(_interleaved(bias, low) for bias in biases))
+        layers[0].inputs[0, :, :size] = feed
+        above, factors = (*(layer.inputs for layer in layers[1:]), None), (*factors, None)
+        z = feed.new_empty(batch, steps, size)
+        scores = torch.empty(steps, batch, -(-length // 8) * 8, device=z.device)
+        logsums, context = scores.new_empty(steps, batch), scores.new_empty(steps, batch, size)
+        next_layer = LAYER.launcher(layer_forward, batch, size, z.dtype)
+        look = _attention(attend, keys)
+        next_z = MIX.launcher(mix, batch, size, z.dtype)
+        top = layers[-1].inputs
+        for j in range(steps):
+            for layer, bias, up, factor in zip(layers, brought, above, factors, strict=True):
+                next_layer(*layer, bias, up, factor, j, steps, batch, size)
+            look(top, keys, values, scores, logsums, context, j, length, batch, size)
+            next_z(top, w_z, context, layers[0].inputs, z, j, steps, batch, size)
+        ctx.factors, ctx.dtype = factors, embedded.dtype
+        kept = (words, weight, w_z, keys, values, context, scores, logsums, *weights)
+        ctx.save_for_backward(*kept, *(one for layer in layers for one in layer[:1] + layer[2:]))
+        seen = scores[..., :length]
+        ctx.mark_non_differentiable(seen, logsums)
+        return z, seen, logsums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_z: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        """Every step, from the last to the first; then what could wait."""
+        words, weight, w_z, keys, values, context, scores, logsums, *kept = ctx.saved_tensors
+        num, steps, (batch, length, size) = len(ctx.factors), len(scores), keys.shape
+        weights, kept = turned(kept[:num], d_z.dtype), kept[num:]  # (2H, 4H) each
+        layers = [_Layer(kept[n], w_z, *kept[n + 1 : n + 3]) for n in range(0, 3 * num, 3)]
+        d_z, top = d_z.contiguous(), layers[-1]
+        d_gates = [torch.empty_like(layer.gates) for layer in layers]
+        d_own = [torch.zeros_like(context[0]) for _ in layers]
+        d_cells = [torch.zeros_like(context[0]) for _ in layers]
+        d_query, d_scores = torch.empty_like(context[0]), torch.empty_like(scores, dtype=d_z.dtype)
+        # d_sums[j + 1] is of what z_j is the tanh of; d_sums[0] is of z_0 itself.
+        d_sums = d_z.new_empty(steps + 1, batch, size)
+        z = layers[0].inputs[-1, :, :size].float()
+        d_sums[-1] = d_z[:, -1].float() * (1 - z * z)
+        look_back = _attention(attend_back, keys, ACROSS=triton.next_power_of_2(size))
+        mix_to_top = MIX.launcher(mix_back, batch, size, d_z.dtype)
+        layer_to_below = LAYER_BACK.launcher(layer_back, batch, size, d_z.dtype, halves=2)
+        first_to_z = FIRST_BACK.launcher(first_back, batch, size, d_z.dtype, halves=2)
+        mix_weight, cells_of = w_z.t().contiguous(), [(one.gates, one.cells) for one in layers]
+        for j in reversed(range(steps)):
+            owed = (d_sums, keys, values, scores, logsums, context)
+            look_back(*owed, d_scores, d_query, j, length, batch, size)
+            last = (d_own[-1], *cells_of[-1], d_gates[-1], d_cells[-1])
+            mix_to_top(d_sums, mix_weight, d_query, *last, j, batch, size)
+            for n in reversed(range(1, len(layers))):
+                below = (d_own[n - 1], *cells_of[n - 1], d_gates[n - 1], d_cells[n - 1])
+                through = (d_gates[n], weights[n], d_own[n], ctx.factors[n - 1])
+                layer_to_below(*through, *below, j, steps, batch, size)
+            through = (d_gates[0], weights[0], d_own[0], layers[0].inputs)
+            first_to_z(*through, d_z, d_sums, j, steps, batch, size)
+        query, d_feed, d_sums = top.inputs[1:, :, size:], d_sums[0], d_sums[1:]  # (J, B, H)
+        alpha = _alpha(scores, logsums)[..., :length].to(d_z.dtype)
+        d_words = d_gates[0].flatten(0, 1)
+        d_embedded = (d_words @ weight[:, :-ONES]).view(steps, batch, -1)
+        d_weight = precise_product(d_words.t(), words)  # (4H, D + ONES)
+        return (
+            None,
+            by_rows(d_embedded, ctx.dtype),
+            gate_by_gate(d_weight[:, :-ONES]),
+            gate_by_gate(d_weight[:, -ONES]),
+            d_feed,
+            d_sums.flatten(0, 1).t() @ query.flatten(0, 1),
+            torch.bmm(d_scores[..., :length].permute(1, 2, 0), query.transpose(0, 1)),
+            torch.bmm(alpha.permute(1, 2, 0), d_sums.transpose(0, 1)),
+            *(
+                gate_by_gate(precise_product(d.flatten(0, 1).t(), layer.inputs[:-1].flatten(0, 1)))
+                for d, layer in zip(d_gates, layers, strict=True)
+            ),
+            *(gate_by_gate(d.sum((0, 1), dtype=torch.float32)) for d in d_gates[1:]),
+            *(d.to(d_z.dtype) for d in d_own),
+            *d_cells,
+        )
+
+
+def _attention(kernel: Any, keys: Tensor, **more: int) -> Callable[..., None]:
+    """A kernel that works row by row; it comes in a few sizes for all lengths."""
+    batch, length, _ = keys.shape
+    places = max(16, triton.next_power_of_2(length))
+    exact = keys.dtype == torch.float32
+    sizes = {"PLACES": places, "DEEP": 64, "EXACT": exact, "num_warps": 4, "num_stages": 4}
+    return partial(kernel[(batch,)], **sizes, **more)
+
+
+def _interleaved(bias: Tensor, low: torch.dtype) -> Tensor:
+    return bias.view(4, -1).t().to(low).flatten()
+
+
+def _alpha(scores: Tensor, logsums: Tensor) -> Tensor:
+    return torch.exp(scores - logsums.unsqueeze(-1))
+
+
+def _begin(steps: int, weight: Tensor, hidden: Tensor, cell: Tensor) -> _Layer:
+    """Room for all steps, with the start state in its place."""
+    batch, size = hidden.shape
+    inputs = hidden.new_empty(steps + 1, batch, 2 * size)
+    inputs[0, :, size:] = hidden
+    cells = cell.new_empty(steps + 1, batch, size)
+    cells[0] = cell
+    return _Layer(inputs, weight, hidden.new_empty(steps, batch, 4 * size), cells)

@@ -1,0 +1,50 @@
+"""Where the fused kernels run: on a GPU, or on any machine in Triton's interpreter.
+
+The interpreter is for tests; it wants TRITON_INTERPRET=1 before Triton is first imported.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from importlib.util import find_spec
+from typing import Final, Literal
+
+import torch
+from torch import Tensor
+
+Way = Literal["fused", "plain", "interpreted"]
+_way: ContextVar[Way] = ContextVar("way", default="fused")
+_KINDS: Final = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def takes(*tensors: Tensor) -> bool:
+    """Whether fused kernels are to work on these: on a GPU, unless something else is wanted."""
+    wanted = _way.get()
+    if wanted == "plain" or not all(one.dtype in _KINDS for one in tensors):
+        return False
+    return (wanted == "interpreted" or all(one.is_cuda for one in tensors)) and has_triton()
+
+
+def product_type(values: Tensor) -> torch.dtype:
+    """The type of operands: autocast's where it is on, else that of the values."""
+    device = values.device.type
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return values.dtype
+
+
+@contextmanager
+def way(wanted: Way) -> Iterator[None]:
+    """Leave everything inside to plain PyTorch, or have the kernels interpreted on a CPU."""
+    before = _way.set(wanted)
+    try:
+        yield
+    finally:
+        _way.reset(before)
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton is installed; torch brings it along where it was built for GPUs."""
+    return find_spec("triton") is not None
