@@ -55,7 +55,7 @@ class Ours:
 
     def __init__(self, model: Path, precision: str, texts: Sequence[str]) -> None:
         self.name, self._texts = f"ledeline, {precision}", texts
-        self._headliner = Headliner.load(model, precision=precision)
+        self._headliner = Headliner.load(model, precision=precision, device="cpu")
         self._options = Options(search=FORCED, batch_size=BATCH)
         self._headliner.answers(texts[:BATCH], self._options)
 
@@ -175,7 +175,7 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
 def quality(options: argparse.Namespace) -> None:
     pairs, scores, texts = pairs_of(options, options.number), {}, {}
     for precision in ("float32", "int8"):
-        headliner = Headliner.load(options.model, precision=precision)
+        headliner = Headliner.load(options.model, precision=precision, device="cpu")
         wanted = Options(search=SearchConfig(beam=options.beam))
         profile = load_model(options.model).profile
         references = [profile.join(profile.headline(profile.words(head))) for _, head in pairs]

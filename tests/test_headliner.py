@@ -3,6 +3,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from operator import eq
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Batch
 from ledeline.errors import ConfigError, ModelError
 from ledeline.headliner import Headliner, Options
+from ledeline.lede import Lede
 from ledeline.model.files import load_model
+from ledeline.model.gpu.writer import DeviceWriter
 from ledeline.model.products import has_int8
 from ledeline.search import Found
 
@@ -30,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @pytest.fixture(scope="module")
 def headliner(model_folder: Path) -> Headliner:
-    return Headliner.load(model_folder)
+    return Headliner.load(model_folder, device="cpu")
 
 
 def test_it_is_a_public_name() -> None:
@@ -67,7 +70,8 @@ def test_alternatives_are_there_where_asked_for(headliner: Headliner) -> None:
 
 
 def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:
-    headliner, loaded = Headliner.load(model_folder, precision="float32"), load_model(model_folder)
+    headliner = Headliner.load(model_folder, precision="float32", device="cpu")
+    loaded = load_model(model_folder)
     num_scored = 0
     for one in headliner.answers(LEDES[:8], SHORT):
         words = loaded.profile.words(one.source or "")
@@ -86,7 +90,7 @@ def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:
 
 @pytest.mark.parametrize("precision", KINDS)
 def test_an_answer_does_not_depend_on_the_batch(model_folder: Path, precision: str) -> None:
-    headliner = Headliner.load(model_folder, precision=precision)  # type: ignore[arg-type]
+    headliner = Headliner.load(model_folder, precision=precision, device="cpu")  # type: ignore[arg-type]
     alone = [headliner(text, options=SHORT) for text in LEDES]
     assert len({one.text for one in alone}) > 10
     assert headliner.answers(LEDES, SHORT) == alone
@@ -94,6 +98,73 @@ def test_an_answer_does_not_depend_on_the_batch(model_folder: Path, precision: s
     sizes = (Options(search=SHORT.search, batch_size=size) for size in (1, 7))
     for options in sizes:
         assert headliner.answers(LEDES, options) == alone
+
+
+class TestBatches:
+    """On a GPU batches are as large as its memory is meant to hold."""
+
+    @pytest.fixture
+    def as_on_a_gpu(self, headliner: Headliner, monkeypatch) -> Callable[[list[int]], list[int]]:
+        """The sizes of batches of texts that have so many sub-words."""
+        monkeypatch.setattr(Headliner, "_on_cpu", False)
+        monkeypatch.setattr("ledeline.headliner._GPU_SCORES", 10 * 4 * len(headliner._subwords))
+        monkeypatch.setattr("ledeline.headliner._GPU_SUBWORDS", 40)
+
+        def sizes(lengths: list[int], **options: int) -> list[int]:
+            ledes = [Lede("", ids=(5,) * length) for length in lengths]
+            wanted = Options(search=SHORT.search, **options)
+            batches = headliner._batches(list(range(len(ledes))), ledes, wanted, 1)
+            assert [row for batch in batches for row in batch] == list(range(len(ledes)))
+            return [len(batch) for batch in batches]
+
+        return sizes
+
+    def test_they_are_even(self, as_on_a_gpu) -> None:
+        assert as_on_a_gpu([1] * 11) == [6, 5]
+        assert as_on_a_gpu([1] * 10) == [10]
+        assert as_on_a_gpu([]) == []
+
+    def test_long_texts_make_them_smaller(self, as_on_a_gpu) -> None:
+        assert as_on_a_gpu([100, 20, 20, 10, 1, 1, 1]) == [1, 2, 4]
+
+    def test_a_size_that_is_given_is_kept_to(self, as_on_a_gpu) -> None:
+        assert max(as_on_a_gpu([30] * 20, batch_size=7)) == 7
+
+    def test_answers_are_the_same(self, headliner: Headliner, as_on_a_gpu) -> None:
+        found = headliner.answers(LEDES, SHORT)
+        assert found == headliner.answers(LEDES, Options(search=SHORT.search, batch_size=32))
+
+
+def test_the_writer_of_a_gpu_writes_the_same(model_folder: Path) -> None:
+    """As far as it can run here; on a GPU see below."""
+    one, other = (Headliner.load(model_folder, precision="float32", device="cpu") for _ in "12")
+    other._writer = DeviceWriter(other.models[0].model)
+    for found, expected in zip(other.answers(LEDES, SHORT), one.answers(LEDES, SHORT), strict=True):
+        assert found.text == expected.text
+        assert found.score == pytest.approx(expected.score, abs=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+class TestCuda:
+    def test_cuda_float32_writes_what_a_cpu_writes(self, model_folder: Path) -> None:
+        here, there = (
+            Headliner.load(model_folder, precision="float32", device=device)  # type: ignore[arg-type]
+            for device in ("cuda", "cpu")
+        )
+        for one, other in zip(here.answers(LEDES, SHORT), there.answers(LEDES, SHORT), strict=True):
+            assert one.text == other.text
+            assert one.score == pytest.approx(other.score, abs=1e-3)
+            assert len(one.alternatives) == len(other.alternatives)
+
+    def test_cuda_is_float16_where_nothing_is_said(self, model_folder: Path) -> None:
+        headliner = Headliner.load(model_folder)
+        assert headliner.precision == "float16"
+        exact = Headliner.load(model_folder, precision="float32").answers(LEDES, SHORT)
+        found = headliner.answers(LEDES, SHORT)
+        assert sum(map(eq, map(str, found), map(str, exact))) > 0.8 * len(LEDES)
+        assert found == headliner.answers(LEDES, SHORT)
+        with pytest.raises(ModelError, match="precision int8 is for a CPU"):
+            Headliner.load(model_folder, precision="int8")
 
 
 @pytest.fixture
@@ -106,7 +177,7 @@ def threads() -> Iterator[Callable[[int], None]]:
 @pytest.mark.parametrize("precision", KINDS)
 def test_threads_change_nothing(model_folder: Path, precision: str, threads) -> None:
     """Neither their number nor whether they share a product or have batches of their own."""
-    headliner = Headliner.load(model_folder, precision=precision)  # type: ignore[arg-type]
+    headliner = Headliner.load(model_folder, precision=precision, device="cpu")  # type: ignore[arg-type]
     answers = []
     for number in (1, 2, 3):
         threads(number)
@@ -118,7 +189,7 @@ def test_threads_change_nothing(model_folder: Path, precision: str, threads) -> 
 
 def test_other_threads_compute_as_before(model_folder: Path, threads) -> None:
     threads(2)
-    Headliner.load(model_folder).answers(LEDES, SHORT)
+    Headliner.load(model_folder, device="cpu").answers(LEDES, SHORT)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(torch.get_num_threads).result() == 2
 
@@ -338,11 +409,15 @@ class TestModels:
         with pytest.raises(ModelError, match="device cuda needs a GPU"):
             Headliner.load(model_folder, device="cuda")
 
+    def test_float16_on_a_cpu(self, model_folder: Path) -> None:
+        with pytest.raises(ModelError, match="precision float16 is for a GPU"):
+            Headliner.load(model_folder, precision="float16", device="cpu")
+
     def test_int8_where_the_processor_has_none(self, monkeypatch, model_folder: Path) -> None:
         monkeypatch.setattr("ledeline.headliner.has_int8", lambda: False)
-        assert Headliner.load(model_folder).precision == "float32"
+        assert Headliner.load(model_folder, device="cpu").precision == "float32"
         with pytest.raises(ModelError, match="VNNI"):
-            Headliner.load(model_folder, precision="int8")
+            Headliner.load(model_folder, precision="int8", device="cpu")
 
 
 @pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])

@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, Sy
 from ledeline.dataset import Batch, padded
 from ledeline.errors import ConfigError
 from ledeline.model.seq2seq import Seq2Seq
-from ledeline.search import Ensemble, Found, _best_of_blocks, best, greedy, search
+from ledeline.search import Ensemble, Found, best, greedy, search
+from ledeline.search.beams import PACES, Pace
+from ledeline.search.choice import _best_of_blocks
 from ledeline.subword import BOS, EOS, PAD, UNK
 
 V = 9
@@ -108,13 +111,67 @@ options = st.builds(
 )
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 10**6), st.lists(st.integers(1, 6), min_size=1, max_size=4), options)
-def test_the_batched_search_is_the_plain_one(seed, lengths, config):
+paces = st.sampled_from([Pace(1, 1.0), Pace(8, 0.75), Pace(2, 0.5), Pace(3, 1.0)])
+
+
+@settings(max_examples=120)
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 6), min_size=1, max_size=5), options, paces)
+def test_the_batched_search_is_the_plain_one(seed, lengths, config, pace):
+    """However seldom the host looks, as it does beside a GPU."""
     model, rows = tiny(seed), sources_of(seed, lengths)
-    found = search(model, *padded(rows), config)
-    for row, one in zip(rows, found, strict=True):
+    with patch.dict(PACES, cpu=pace):
+        found = search(model, *padded(rows), config)
+        early = search(model, *padded(rows), replace(config, stop_early=True))
+    for row, one, other in zip(rows, found, early, strict=True):
         assert_alike(one, plain_search(model, row, config))
+        assert_alike(other, one)
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    options,
+    paces,
+    st.sampled_from([1, 2, 4]),
+)
+def test_it_is_the_plain_one_where_many_costs_are_equal(seed, lengths, config, pace, num_levels):
+    dice = np.random.default_rng(seed)
+    scores = [
+        [
+            {word: -int(dice.integers(1, num_levels + 1)) / 4 for word in range(V)}
+            for _ in range(2 * length + config.min_length)
+        ]
+        for length in lengths
+    ]
+    sources = np.full((len(lengths), max(lengths)), 5)
+    with patch.dict(PACES, cpu=pace):
+        found = search(Scripted(scores), sources, np.array(lengths), config)
+    for row, one in enumerate(found):
+        assert one == plain_search(Scripted(scores[row : row + 1]), [5] * lengths[row], config)
+
+
+def test_a_host_that_looks_seldom_takes_few_steps_too_many():
+    steps = []
+
+    class Counting(Scripted):
+        def step(self, words, state, memory):
+            steps.append(words.shape)
+            return super().step(words, state, memory)
+
+    ends, goes_on = [{5: -1.0}, {EOS: -1.0}], [{5: -1.0}]
+    scores = [*[ends] * 3, *[goes_on] * 1]
+    sources = np.full((4, 10), 5)
+    for pace, expected in (
+        (Pace(1, 1.0), [4] * 2 + [1] * 18),
+        (Pace(8, 0.75), [4] * 8 + [1] * 12),
+        (Pace(8, 0.2), [4] * 20),
+    ):
+        steps.clear()
+        with patch.dict(PACES, cpu=pace):
+            found = search(Counting(scores), sources, np.array([10] * 4), SearchConfig(beam=1))
+        assert [shape[0] for shape in steps] == expected
+        assert [len(one[0].ids) for one in found] == [1, 1, 1, 20]
 
 
 @settings(max_examples=20)

@@ -300,6 +300,14 @@ def test_ids_out_of_range_are_refused(subwords, number):
         subwords.decode([len(subwords)])
 
 
+def test_a_text_is_encoded_as_its_words_are(corpus):
+    lines, _, subwords = corpus
+    for line in ["", *lines[:100], "unseen Ω"]:
+        ids, counts = subwords.encode_each(line.split())
+        assert ids == subwords.encode(line.split())
+        assert counts == [len(subwords.encode_word(word)) for word in line.split()]
+
+
 def test_lines_are_encoded_as_their_words_are(corpus):
     lines, _, subwords = corpus
     lines = ["", *lines[:300], " \t ", "a\u2003b\tc", "unseen Ω", ""]

@@ -22,6 +22,7 @@ from ledeline.headline import Alignment, Candidate, Caution, Headline, Rows
 from ledeline.lede import Lede, read_lede
 from ledeline.model.engine import Engine
 from ledeline.model.files import Loaded, load_model
+from ledeline.model.gpu.writer import DeviceWriter
 from ledeline.model.products import has_int8
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.reasons import Weights, by_words, weigh
@@ -31,13 +32,18 @@ from ledeline.subword import SPECIALS, UNK
 from ledeline.wording import Wording, with_source_words, wording
 from ledeline.words import is_content
 
-Precision: TypeAlias = Literal["auto", "float32", "int8"]
+Precision: TypeAlias = Literal["auto", "float32", "float16", "int8"]
+_Chosen: TypeAlias = Literal["float32", "float16", "int8"]
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 SHIPPED: Final = Path(__file__).parent / "models" / "default"
 # Texts of a stream that are worked on together: few first, so that the first headlines come soon.
 FIRST_WINDOW, LARGEST_WINDOW = 64, 2048
 _WORTH_A_THREAD: Final = 4  # sources, below which threads share the products instead
+_CPU_BATCH: Final = 32
+# A GPU is kept busy by as many texts as come to so many scores a step, if that is not more than so
+# many sub-words: half a gigabyte of scores, and some 200 MB of source states.
+_GPU_SCORES, _GPU_SUBWORDS = 2**27, 2**16
 
 
 @section
@@ -50,7 +56,11 @@ class Options:
         bool, "Put the aligned word of the source where the model writes <unk>."
     ] = True
     max_source: Annotated[int, "Sub-words of a text that are read, at most.", at_least(1)] = 512
-    batch_size: Annotated[int, "Texts that are searched together, at most.", at_least(1)] = 32
+    batch_size: Annotated[
+        int | None,
+        "Texts that are searched together, at most; none: as many as suit the device.",
+        at_least(1),
+    ] = None
 
 
 DEFAULT: Final = Options()
@@ -77,9 +87,8 @@ class Headliner:
     ) -> Self:
         """Open a model folder, or several as an ensemble; none stands for the shipped model.
 
-        The precision is of the products: `auto` is int8 where the processor is made for it, else
-        float32. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one, on which the
-        precision has no part.
+        The precision is of the products: `auto` is int8 on a CPU that is made for it, else float32,
+        and float16 on a GPU. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one.
         """
         if not folders and not SHIPPED.exists():
             raise ModelError(
@@ -143,10 +152,9 @@ class Headliner:
         """The n-best list of each lede, empty for one without ids; batches are of like lengths."""
         rows = [row for row, lede in enumerate(ledes) if lede.ids]
         rows.sort(key=lambda row: -len(ledes[row].ids))
-        threads = torch.get_num_threads() if self._writer.device.type == "cpu" else 1
+        threads = torch.get_num_threads() if self._on_cpu else 1
         parallel = threads > 1 and len(rows) >= threads * _WORTH_A_THREAD
-        size = min(options.batch_size, -(-len(rows) // threads)) if parallel else options.batch_size
-        batches = [rows[start : start + size] for start in range(0, len(rows), max(1, size))]
+        batches = self._batches(rows, ledes, options, threads if parallel else 1)
 
         def run(batch: list[int]) -> list[list[Found]]:
             return search(
@@ -160,6 +168,33 @@ class Headliner:
             for row, headlines in zip(batch, lists, strict=True):
                 found[row] = headlines
         return found
+
+    def _batches(
+        self, rows: list[int], ledes: Sequence[Lede], options: Options, least: int
+    ) -> list[list[int]]:
+        """Rows, the longest first, in batches; at least so many of them, if there are the rows."""
+        batches, start = [], 0
+        while start < len(rows):
+            left = len(rows) - start
+            most = options.batch_size or self._most(len(ledes[rows[start]].ids), options)
+            if self._on_cpu:
+                size = min(most, max(1, -(-len(rows) // least)))
+            else:
+                size = -(-left // -(-left // most))  # even ones
+            batches.append(rows[start : start + size])
+            start += size
+        return batches
+
+    def _most(self, longest: int, options: Options) -> int:
+        """How many texts to search together, where nobody says it."""
+        if self._on_cpu:
+            return _CPU_BATCH
+        scores = _GPU_SCORES // (options.search.beam * len(self._subwords))
+        return max(1, min(scores, _GPU_SUBWORDS // longest))
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self._writer.device.type == "cpu"
 
     # --- words and reasons --------------------------------------------------------------------
 
@@ -231,12 +266,12 @@ class Headliner:
             )
         if words.has_unknown:
             yield Caution("unseen", "the headline has a word that the model does not know")
-        available = Counter(word.casefold() for word in self._profile.plain(lede.words))
-        known = (word for word in headline.tokens if SPECIALS[UNK] not in word)
-        written = Counter(word.casefold() for word in known if is_content(word))
-        for word, times in written.items():
-            if times > max(1, available[word]):
-                yield Caution("repetition", f"{word!r} is there {times} times")
+        known = (word.casefold() for word in headline.tokens if SPECIALS[UNK] not in word)
+        for word, times in Counter(known).items():
+            if times > 1 and is_content(word):
+                available = [one.casefold() for one in self._profile.plain(lede.words)]
+                if times > available.count(word):
+                    yield Caution("repetition", f"{word!r} is there {times} times")
 
 
 def open_model(folder: Path | str, device: Device = "auto") -> Loaded:
@@ -297,9 +332,15 @@ def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
     return "cuda" if there and wanted != "cpu" else "cpu"
 
 
-def _chosen_precision(wanted: Precision, device: torch.device) -> Literal["float32", "int8"]:
-    if device.type != "cpu" or wanted == "float32":
+def _chosen_precision(wanted: Precision, device: torch.device) -> _Chosen:
+    on_cpu = device.type == "cpu"
+    if wanted == ("float16" if on_cpu else "int8"):
+        there, other = ("a GPU", "int8") if on_cpu else ("a CPU", "float16")
+        raise ModelError(f"precision {wanted} is for {there}; here use {other}, float32 or auto")
+    if wanted == "float32":
         return "float32"
+    if not on_cpu:
+        return "float16"
     if wanted == "int8" and not has_int8():
         raise ModelError(
             "precision int8 needs a processor with VNNI and a torch with oneDNN; use float32"
@@ -307,5 +348,7 @@ def _chosen_precision(wanted: Precision, device: torch.device) -> Literal["float
     return "int8" if has_int8() else "float32"
 
 
-def _writer(model: Seq2Seq, precision: Literal["float32", "int8"]) -> Writer[Any, Any]:
-    return Engine(model, precision) if model.device.type == "cpu" else model
+def _writer(model: Seq2Seq, precision: _Chosen) -> Writer[Any, Any]:
+    if model.device.type == "cpu":
+        return Engine(model, "int8" if precision == "int8" else "float32")
+    return DeviceWriter(model, "float16" if precision == "float16" else "float32")

@@ -1,6 +1,7 @@
 """A text as a model reads it: words, sub-words, and what a reader of its headline should know."""
 
 from collections.abc import Iterable
+from itertools import chain, repeat
 from typing import NamedTuple
 
 from ledeline.headline import Caution
@@ -22,6 +23,8 @@ class Lede(NamedTuple):
     @property
     def unknown(self) -> list[int]:
         """The numbers of the words that the model does not know in full."""
+        if UNK not in self.ids:
+            return []
         return sorted({word for word, id_ in zip(self.owners, self.ids, strict=True) if id_ == UNK})
 
     def ids_of(self, word: int) -> tuple[int, ...]:
@@ -71,22 +74,14 @@ def _text(given: object, number: int) -> str | Caution:
 
 def _cut(text: str, words: tuple[str, ...], subwords: Subwords, longest: int) -> Lede:
     """As many whole words as fit; of a first word that is too long, its beginning."""
-    ids: list[int] = []
-    owners: list[int] = []
-    for number, word in enumerate(words):
-        more = subwords.encode_word(word)
-        if len(ids) + len(more) > longest:
-            break
-        ids += more
-        owners += [number] * len(more)
-    else:
+    ids, counts = subwords.encode_each(words)
+    owners = list(chain.from_iterable(map(repeat, range(len(words)), counts)))
+    if len(ids) <= longest:
         return Lede(text, words, tuple(ids), tuple(owners))
-    if not ids:
-        ids = list(subwords.encode_word(words[0])[:longest])
-        owners = [0] * len(ids)
-    num_read = owners[-1] + 1
+    num_read = owners[longest] or 1
+    size = min(sum(counts[:num_read]), longest)
     caution = Caution("cut", f"only {num_read:,} of {len(words):,} words were read")
-    return Lede(text, words[:num_read], tuple(ids), tuple(owners), (caution,))
+    return Lede(text, words[:num_read], tuple(ids[:size]), tuple(owners[:size]), (caution,))
 
 
 def _is_known(id_: int, subwords: Subwords) -> bool:

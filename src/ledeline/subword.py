@@ -131,6 +131,13 @@ class Subwords:
         encoded = b"".join(map(self._cache.__getitem__, words))
         return list(np.frombuffer(encoded, self.id_type).tolist())
 
+    def encode_each(self, words: Iterable[str]) -> tuple[list[int], list[int]]:
+        """Return the ids of a text that is split into words, and how many each word has."""
+        encoded = list(map(self._cache.__getitem__, words))
+        size = self.id_type.itemsize
+        ids = np.frombuffer(b"".join(encoded), self.id_type).tolist()
+        return ids, [len(word) // size for word in encoded]
+
     def encode_lines(self, lines: Iterable[str]) -> tuple[_Ids, npt.NDArray[np.int64]]:
         """Return the ids of all lines in one array, and where each starts (and the last one ends).
 
@@ -151,11 +158,11 @@ class Subwords:
         nothing. Pieces at the end that wait for more make a word all the same.
         """
         words: list[str] = []
-        text = ""
+        text, pieces = "", self._pieces
         for number in ids:
-            if not 0 <= number < len(self):
+            if not 0 <= number < len(pieces):
                 raise ValueError(f"id {number} is not in a vocabulary of {len(self)} types")
-            more, ends_word = self._pieces[number]
+            more, ends_word = pieces[number]
             text += more
             if ends_word:
                 words.append(text)

@@ -34,9 +34,11 @@ class _Span(NamedTuple):
 
 def wording(ids: Sequence[int], subwords: Subwords) -> Wording:
     """The words as the model wrote them."""
-    owners = tuple(subwords.owners(ids))
+    owners = subwords.owners(ids)
     words = subwords.decode(ids)
-    return Wording(tuple(words), tuple(min(owner, len(words) - 1) for owner in owners))
+    if owners and owners[-1] >= len(words):  # what reads as nothing, behind the last word
+        owners = [min(owner, len(words) - 1) for owner in owners]
+    return Wording(tuple(words), tuple(owners))
 
 
 def with_source_words(

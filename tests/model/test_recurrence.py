@@ -1,8 +1,9 @@
 """The steps at once against the steps one by one: values, all gradients, all types."""
 
 import gc
+import sys
 import weakref
-from typing import NamedTuple
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,83 +12,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ledeline.dataset import Batch
-from ledeline.model.attention import Attention, Memory
-from ledeline.model.decoder import Decoder, State
-from ledeline.model.dropout import Dropout, seed
+from ledeline.model.attention import Memory
+from ledeline.model.dropout import seed
 from ledeline.model.recurrence import Layer, Words, unroll
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
+from unrolled import case, same, values
 
 MIXED = [([4, 5, 6, 4, 9], [5]), ([6, 5], [4]), ([4, 6, 8, 10], [6, 4])]
 EQUAL = [([4, 5, 6, 4], [5]), ([6, 5, 9, 10], [4, 7])]
-
-Answers = dict[str, Tensor]
-
-
-class Case(NamedTuple):
-    """A decoder and all it is given."""
-
-    decoder: Decoder
-    words: Tensor  # (B, J)
-    state: State
-    states: Tensor  # (B, I, H)
-    mask: Tensor | None  # (B, I)
-
-    def unroll(self, *, plain: bool) -> tuple[Tensor, Tensor]:
-        self.decoder.plain = plain
-        seed(1, 1)  # the same dice for both
-        memory = self.decoder.attention.remember(self.states, self.mask)
-        z, alpha = self.decoder.unroll(self.words, self.state, memory)
-        return z, alpha
-
-    def answers(self, *, plain: bool) -> Answers:
-        """z, alpha and all gradients, of a loss in which each value counts differently."""
-        z, alpha = self.unroll(plain=plain)
-        leaves = dict(self.decoder.named_parameters())
-        leaves |= {f"hidden {n}": one for n, one in enumerate(self.state.hidden)}
-        leaves |= {f"cell {n}": one for n, one in enumerate(self.state.cell)}
-        leaves |= {"feed": self.state.feed, "states": self.states}
-        gradients = torch.autograd.grad((z * values(*z.shape).to(z)).sum(), list(leaves.values()))
-        return {"z": z, "alpha": alpha, **dict(zip(leaves, gradients, strict=True))}
-
-
-def values(*shape: int, number: int = 9) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(number), dtype=torch.float64)
-
-
-def case(
-    *,
-    layers: int = 2,
-    batch: int = 3,
-    length: int = 4,
-    steps: int = 3,
-    size: int = 4,
-    dropout: float = 0.3,
-    masked: bool = True,
-    dtype: torch.dtype = torch.float64,
-    device: str = "cpu",
-) -> Case:
-    decoder = Decoder(7, 3, size, layers, Attention(size), Dropout(dropout)).to(device, dtype)
-    for number, parameter in enumerate(decoder.parameters()):
-        parameter.data.copy_(values(*parameter.shape, number=number) / parameter.shape[-1] ** 0.5)
-    feed, *rest = (
-        values(batch, 1, size, number=n).to(device, dtype).requires_grad_()
-        for n in range(2 * layers + 1)
-    )
-    mask = torch.arange(length) < 1 + (torch.arange(batch) % length).unsqueeze(1)
-    return Case(
-        decoder,
-        (values(batch, steps).abs() * 10).long().to(device) % 7,
-        State(tuple(rest[:layers]), tuple(rest[layers:]), feed),
-        values(batch, length, size).to(device, dtype).requires_grad_(),
-        mask.to(device) if masked else None,
-    )
-
-
-def same(found: Answers, expected: Answers, tolerance: float) -> None:
-    """All alike, each within the tolerance times its own largest value."""
-    assert found.keys() == expected.keys()
-    for name, one in expected.items():
-        error = (found[name].double() - one.double()).abs().max().item()
-        assert error <= tolerance * one.double().abs().max().item(), name
 
 
 def close_in_bfloat16(layers: int, device: str) -> None:

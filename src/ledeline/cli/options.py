@@ -19,7 +19,8 @@ StopEarly: TypeAlias = Annotated[
 # --- of the model -------------------------------------------------------------------------------
 
 Precision: TypeAlias = Annotated[
-    Literal["auto", "float32", "int8"], typer.Option(help="Of the numbers of the model.")
+    Literal["auto", "float32", "float16", "int8"],
+    typer.Option(help="Of the numbers of the model; float16 is for a GPU, int8 for a CPU."),
 ]
 Device: TypeAlias = Annotated[
     Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")

@@ -88,9 +88,10 @@ class Decoder(nn.Module):
         self, embedded: Tensor, between: Sequence[Tensor | None], state: State, memory: Memory
     ) -> tuple[Tensor, Tensor]:
         size = embedded.shape[-1]
-        words = Words(embedded, self.first.weight[:, :size], self.first.bias)
+        of_words, own = self.first.weight.split([size, 2 * state.feed.shape[-1]], 1)
+        words = Words(embedded, of_words, self.first.bias)
         upper = [cast(nn.Linear, layer) for layer in self.upper]
-        weights = [self.first.weight[:, size:], *(layer.weight for layer in upper)]
+        weights = [own, *(layer.weight for layer in upper)]
         biases = [None, *(layer.bias for layer in upper)]
         hidden, cell = ([one.squeeze(1) for one in each] for each in (state.hidden, state.cell))
         layers = [Layer(*each) for each in zip(weights, biases, hidden, cell, strict=True)]
@@ -99,7 +100,7 @@ class Decoder(nn.Module):
 
     def _embedded(self, words: Tensor) -> Tensor:
         """`E_t y`, thinned out by the dropout. (B, J) -> (B, J, D)."""
-        embedded: Tensor = self.dropout(self.embedding(words))
+        embedded: Tensor = self.dropout(self.embedding(support.narrow(words)))
         return embedded
 
     def _word_gates(self, embedded: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class Encoder(nn.Module):
 
     def forward(self, sources: Tensor, lengths: Tensor | None = None) -> Encoded:
         """Sources (B, I), and their lengths (B,) on the CPU where they are not all I."""
-        states, ends = self.embedding(sources), []
+        states, ends = self.embedding(support.narrow(sources)), []
         for layer in self.layers:
             states, end = _summed(layer, self.dropout(states), lengths)
             ends.append(end)

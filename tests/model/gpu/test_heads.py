@@ -19,6 +19,8 @@ from ledeline.model.spm import SourcePrediction
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
+# Triton's interpreter cuts values to bfloat16 instead of rounding them.
+LOW = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 WIDE = 2100  # more than a block of any kernel, and no multiple of one
 
 pytestmark = pytest.mark.skipif(not support.has_triton(), reason="needs Triton")
@@ -121,10 +123,10 @@ def same(found: Answers, expected: Answers, tolerance: float = 1e-5) -> None:
         assert error <= tolerance * one.double().abs().max().item(), name
 
 
-def close_in_bfloat16(one: Case) -> None:
-    """Products in bfloat16 lose digits, but hardly more than they do in plain PyTorch."""
+def close_in_low_precision(one: Case) -> None:
+    """Products in 16 bits lose digits, but hardly more than they do in plain PyTorch."""
     exact = one.answers("plain")
-    with torch.autocast(DEVICE, torch.bfloat16):
+    with torch.autocast(DEVICE, LOW):
         found, plain = one.answers(FAST), one.answers("plain")
     for name, value in exact.items():
         assert found[name].dtype == torch.float32, name
@@ -157,7 +159,7 @@ class TestFloat32:
         one = case(vocabulary=vocabulary, masked=masked)
         same(one.answers(FAST), one.answers("plain"))
 
-    @settings(max_examples=25)
+    @settings(max_examples=12)
     @given(
         vocabulary=st.integers(1, 140),
         batch=st.integers(1, 5),
@@ -245,26 +247,26 @@ class TestExtremes:
         assert not answers["source bias"].any()
 
 
-class TestBfloat16:
+class TestLowPrecision:
     @pytest.mark.parametrize("vocabulary", [70, WIDE])
     @pytest.mark.parametrize("masked", [True, False])
     def test_close(self, vocabulary, masked):
-        close_in_bfloat16(
+        close_in_low_precision(
             case(vocabulary=vocabulary, batch=8, steps=9, size=32, masked=masked, scale=0.3)
         )
 
-    def test_feeds_in_bfloat16(self):
+    def test_feeds_in_low_precision(self):
         """As the decoder gives them under autocast: their gradient has their type."""
         one = case(scale=0.3)
-        low = one._replace(feeds=one.feeds.detach().bfloat16().requires_grad_())
-        with torch.autocast(DEVICE, torch.bfloat16):
+        low = one._replace(feeds=one.feeds.detach().to(LOW).requires_grad_())
+        with torch.autocast(DEVICE, LOW):
             found, expected = low.answers(FAST), one.answers(FAST)
-        assert found["target feeds"].dtype == found["source feeds"].dtype == torch.bfloat16
+        assert found["target feeds"].dtype == found["source feeds"].dtype == LOW
         assert all(torch.equal(found[name].float(), value) for name, value in expected.items())
 
     def test_the_way_back_may_start_outside_or_inside_autocast(self):
         one = case(scale=0.3)
-        with torch.autocast(DEVICE, torch.bfloat16):
+        with torch.autocast(DEVICE, LOW):
             inside = one.answers(FAST)
             target, _ = one.losses(FAST)
         outside = torch.autograd.grad((target * one.owed).sum(), one.output.weight)[0]
@@ -274,20 +276,20 @@ class TestBfloat16:
     def test_logits_are_never_in_float32(self, way):
         one = case(vocabulary=WIDE, batch=4, steps=7, masked=True)
         logits = one.owed.numel() * WIDE
-        with Largest() as largest, torch.autocast(DEVICE, torch.bfloat16):
+        with Largest() as largest, torch.autocast(DEVICE, LOW):
             one.answers(way)
-        assert largest.sizes[torch.bfloat16] >= logits
+        assert largest.sizes[LOW] >= logits
         assert (largest.sizes[torch.float32] >= logits) == (way == "plain")
 
 
 class TestWhatIsKept:
-    def test_logits_once_and_in_bfloat16(self):
+    def test_logits_once_and_in_low_precision(self):
         one = case(vocabulary=WIDE, batch=4, steps=7)
-        with torch.autocast(DEVICE, torch.bfloat16):
+        with torch.autocast(DEVICE, LOW):
             losses = one.losses(FAST)
         for loss in (losses[0], losses[1]._base if losses[1]._base is not None else losses[1]):
             saved = loss.grad_fn.saved_tensors
-            assert {each.dtype for each in saved} == {torch.bfloat16}
+            assert {each.dtype for each in saved} == {LOW}
             assert sum(each.numel() >= one.owed.numel() * WIDE for each in saved) == 1
 
     def test_it_goes_with_the_gradients(self):
@@ -374,7 +376,7 @@ class TestCuda:
 
     @pytest.mark.parametrize("steps", [14, 44])
     def test_cuda_at_paper_size_in_bfloat16(self, steps):
-        close_in_bfloat16(paper(steps))
+        close_in_low_precision(paper(steps))
 
     def test_cuda_bit_for_bit_each_time(self):
         one = paper()

@@ -28,7 +28,7 @@ class Tile(NamedTuple):
     stages: int
 
     def launcher(
-        self, kernel: Any, batch: int, size: int, dtype: torch.dtype, *more: int, halves: int = 1
+        self, kernel: Any, dtype: torch.dtype, batch: int, size: int, *more: int, halves: int = 1
     ) -> Callable[..., None]:
         """The kernel for so many rows and units; values of 32 bits fill the memory twice as fast.
 
@@ -50,28 +50,32 @@ class Tile(NamedTuple):
 # --- weights and inputs, laid out for products ------------------------------------------------
 
 
-def interleaved(weights: Sequence[Tensor], biases: Sequence[Tensor], low: torch.dtype) -> Tensor:
-    """Weights (4H, K) with the gates of a unit side by side, in this type; a bias is a column more.
+class Packed(NamedTuple):
+    """Weights (4H, K) for products, gates of a unit side by side; a bias is a column more."""
 
-    (N, 4H, K) or, with biases (4H,), (N, 4H, K + ONES).
-    """
+    forth: Tensor  # (N, 4H, K) or, with biases, (N, 4H, K + ONES)
+    back: Tensor  # (N, K, 4H)
+
+
+def packed(
+    weights: Sequence[Tensor], biases: Sequence[Sequence[Tensor]], low: torch.dtype
+) -> Packed:
+    """Pack weights, and the sums of one or two biases (4H,) of each or none, in this type."""
     (rows, width), more = weights[0].shape, ONES if biases else 0
-    out = weights[0].new_empty(len(weights), rows // 4, 4, width + more, dtype=low)
-    for one, weight in zip(out, weights, strict=True):
-        one[..., :width].copy_(weight.unflatten(0, (4, -1)).transpose(0, 1))
-    if biases:
-        out[..., width] = torch.stack(list(biases)).unflatten(1, (4, -1)).transpose(1, 2)
-        out[..., width + 1 :] = 0
-    return out.flatten(1, 2)
+    forth = weights[0].new_empty(len(weights), rows, width + more, dtype=low)
+    back = weights[0].new_empty(len(weights), width, rows, dtype=low)
+    grid = (triton.cdiv(rows // 4, _PACK[0]), triton.cdiv(width + more, _PACK[1]))
+    for number, weight in enumerate(weights):
+        bias = [*biases[number], None][:2] if biases else (None, None)
+        _pack[grid](
+            *(weight, weight.stride(0), *bias, forth[number], back[number]),
+            *(rows // 4, width, width + more),
+            **{"UNITS": _PACK[0], "TERMS": _PACK[1]},
+        )
+    return Packed(forth, back)
 
 
-def turned(weights: Sequence[Tensor], low: torch.dtype) -> Tensor:
-    """The same without biases, the other way round. (N, K, 4H)."""
-    rows, width = weights[0].shape
-    out = weights[0].new_empty(len(weights), width, rows // 4, 4, dtype=low)
-    for one, weight in zip(out, weights, strict=True):
-        one.copy_(weight.unflatten(0, (4, -1)).permute(2, 1, 0))
-    return out.flatten(2)
+_PACK: Final = (16, 64)  # units and terms of a tile
 
 
 def gate_by_gate(gradient: Tensor) -> Tensor:
@@ -106,6 +110,60 @@ def precise_product(one: Tensor, other: Tensor) -> Tensor:
 
 
 # --- in kernels -------------------------------------------------------------------------------
+
+
+@triton.jit
+def _pack(
+    weight,
+    stride,
+    bias,
+    second_bias,
+    forth,
+    back,
+    size,
+    width,
+    wider,
+    UNITS: tl.constexpr,
+    TERMS: tl.constexpr,
+):
+    """A tile of a weight, gate by gate, to its places; behind its columns the bias, and zeros."""
+    units = tl.program_id(0) * UNITS + tl.arange(0, UNITS)
+    terms = tl.program_id(1) * TERMS + tl.arange(0, TERMS)
+    inside = (units < size)[:, None] & (terms < width)[None, :]
+    mask = (units < size)[:, None] & (terms < wider)[None, :]
+    enter, forget, candidate, leave = _load_gates(weight, stride, units, terms, size, inside)
+    if bias is not None:
+        here = (units < size)[:, None] & (terms == width)[None, :]
+        one, two, three, four = _load_gates(bias, 1, units, terms * 0, size, here)
+        enter, forget, candidate, leave = enter + one, forget + two, candidate + three, leave + four
+        if second_bias is not None:
+            one, two, three, four = _load_gates(second_bias, 1, units, terms * 0, size, here)
+            enter, forget, candidate = enter + one, forget + two, candidate + three
+            leave += four
+    at = forth + (units * 4)[:, None] * wider + terms[None, :]
+    tl.store(at, enter, mask=mask)
+    tl.store(at + wider, forget, mask=mask)
+    tl.store(at + 2 * wider, candidate, mask=mask)
+    tl.store(at + 3 * wider, leave, mask=mask)
+    even, odd = tl.join(enter, candidate), tl.join(forget, leave)
+    turned = tl.reshape(tl.permute(tl.join(even, odd), (1, 0, 2, 3)), (TERMS, 4 * UNITS))
+    columns = tl.program_id(0) * UNITS * 4 + tl.arange(0, 4 * UNITS)
+    tl.store(
+        back + terms[:, None] * 4 * size + columns[None, :],
+        turned,
+        mask=(terms < width)[:, None] & (columns < 4 * size)[None, :],
+    )
+
+
+@triton.jit
+def _load_gates(at, stride, units, terms, size, mask):
+    """The rows of the four gates of some units."""
+    at += units[:, None] * stride + terms[None, :]
+    enter = tl.load(at, mask=mask, other=0.0).to(tl.float32)
+    forget = tl.load(at + size * stride, mask=mask, other=0.0).to(tl.float32)
+    candidate = tl.load(at + 2 * size * stride, mask=mask, other=0.0).to(tl.float32)
+    leave = tl.load(at + 3 * size * stride, mask=mask, other=0.0).to(tl.float32)
+    return enter, forget, candidate, leave
 
 
 @triton.jit

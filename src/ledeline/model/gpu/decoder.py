@@ -24,9 +24,8 @@ from ledeline.model.gpu.cell import (
     Tile,
     by_rows,
     gate_by_gate,
-    interleaved,
+    packed,
     precise_product,
-    turned,
     with_ones,
 )
 from ledeline.model.gpu.decoder_kernels import (
@@ -99,10 +98,10 @@ class _Unroll(torch.autograd.Function):
         num = len(factors) + 1
         weights, biases = of_layers[:num], of_layers[num : 2 * num - 1]
         hidden, cells = of_layers[2 * num - 1 : 3 * num - 1], of_layers[3 * num - 1 :]
-        packed = interleaved(weights, [], low)
-        layers = [_begin(steps, *each) for each in zip(packed, hidden, cells, strict=True)]
+        forth, back = packed(weights, [], low)
+        layers = [_begin(steps, *each) for each in zip(forth, hidden, cells, strict=True)]
         words = with_ones(embedded, low).flatten(0, 1)  # (J B, D + ONES)
-        weight = interleaved([word_weight], [word_bias], low)[0]  # (4H, D + ONES)
+        weight = packed([word_weight], [[word_bias]], low).forth[0]  # (4H, D + ONES)
         torch.mm(words, weight.t(), out=layers[0].gates.flatten(0, 1))
         brought = (None, *(_interleaved(bias, low) for bias in biases))
         layers[0].inputs[0, :, :size] = feed
@@ -110,9 +109,9 @@ class _Unroll(torch.autograd.Function):
         z = feed.new_empty(batch, steps, size)
         scores = torch.empty(steps, batch, -(-length // 8) * 8, device=z.device)
         logsums, context = scores.new_empty(steps, batch), scores.new_empty(steps, batch, size)
-        next_layer = LAYER.launcher(layer_forward, batch, size, z.dtype)
+        next_layer = LAYER.launcher(layer_forward, z.dtype, batch, size)
         look = _attention(attend, keys)
-        next_z = MIX.launcher(mix, batch, size, z.dtype)
+        next_z = MIX.launcher(mix, z.dtype, batch, size)
         top = layers[-1].inputs
         for j in range(steps):
             for layer, bias, up, factor in zip(layers, brought, above, factors, strict=True):
@@ -120,7 +119,7 @@ class _Unroll(torch.autograd.Function):
             look(top, keys, values, scores, logsums, context, j, length, batch, size)
             next_z(top, w_z, context, layers[0].inputs, z, j, steps, batch, size)
         ctx.factors, ctx.dtype = factors, embedded.dtype
-        kept = (words, weight, w_z, keys, values, context, scores, logsums, *weights)
+        kept = (words, weight, w_z, keys, values, context, scores, logsums, back)
         ctx.save_for_backward(*kept, *(one for layer in layers for one in layer[:1] + layer[2:]))
         seen = scores[..., :length]
         ctx.mark_non_differentiable(seen, logsums)
@@ -130,9 +129,8 @@ class _Unroll(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_z: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Every step, from the last to the first; then what could wait."""
-        words, weight, w_z, keys, values, context, scores, logsums, *kept = ctx.saved_tensors
+        words, weight, w_z, keys, values, context, scores, logsums, back, *kept = ctx.saved_tensors
         num, steps, (batch, length, size) = len(ctx.factors), len(scores), keys.shape
-        weights, kept = turned(kept[:num], d_z.dtype), kept[num:]  # (2H, 4H) each
         layers = [_Layer(kept[n], w_z, *kept[n + 1 : n + 3]) for n in range(0, 3 * num, 3)]
         d_z, top = d_z.contiguous(), layers[-1]
         d_gates = [torch.empty_like(layer.gates) for layer in layers]
@@ -144,9 +142,9 @@ class _Unroll(torch.autograd.Function):
         z = layers[0].inputs[-1, :, :size].float()
         d_sums[-1] = d_z[:, -1].float() * (1 - z * z)
         look_back = _attention(attend_back, keys, ACROSS=triton.next_power_of_2(size))
-        mix_to_top = MIX.launcher(mix_back, batch, size, d_z.dtype)
-        layer_to_below = LAYER_BACK.launcher(layer_back, batch, size, d_z.dtype, halves=2)
-        first_to_z = FIRST_BACK.launcher(first_back, batch, size, d_z.dtype, halves=2)
+        mix_to_top = MIX.launcher(mix_back, d_z.dtype, batch, size)
+        layer_to_below = LAYER_BACK.launcher(layer_back, d_z.dtype, batch, size, halves=2)
+        first_to_z = FIRST_BACK.launcher(first_back, d_z.dtype, batch, size, halves=2)
         mix_weight, cells_of = w_z.t().contiguous(), [(one.gates, one.cells) for one in layers]
         for j in reversed(range(steps)):
             owed = (d_sums, keys, values, scores, logsums, context)
@@ -155,9 +153,9 @@ class _Unroll(torch.autograd.Function):
             mix_to_top(d_sums, mix_weight, d_query, *last, j, batch, size)
             for n in reversed(range(1, len(layers))):
                 below = (d_own[n - 1], *cells_of[n - 1], d_gates[n - 1], d_cells[n - 1])
-                through = (d_gates[n], weights[n], d_own[n], ctx.factors[n - 1])
+                through = (d_gates[n], back[n], d_own[n], ctx.factors[n - 1])
                 layer_to_below(*through, *below, j, steps, batch, size)
-            through = (d_gates[0], weights[0], d_own[0], layers[0].inputs)
+            through = (d_gates[0], back[0], d_own[0], layers[0].inputs)
             first_to_z(*through, d_z, d_sums, j, steps, batch, size)
         query, d_feed, d_sums = top.inputs[1:, :, size:], d_sums[0], d_sums[1:]  # (J, B, H)
         alpha = _alpha(scores, logsums)[..., :length].to(d_z.dtype)

@@ -19,10 +19,9 @@ from ledeline.model.gpu.cell import (
     cell_backward,
     cell_forward,
     gate_by_gate,
-    interleaved,
+    packed,
     precise_product,
     product,
-    turned,
     with_ones,
 )
 from ledeline.model.gpu.language import tl, triton
@@ -56,16 +55,15 @@ class _Layer(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Values (B, I, D); of each direction (4H, D) and (4H, H), and two biases (4H,)."""
         (batch, length, _), size = values.shape, weights[2].shape[1]
-        biases = torch._foreach_add(weights[4:6], weights[6:])
-        weight = interleaved(weights[:2], biases, low).flatten(0, 1)  # (8H, D + ONES)
-        own, inputs = interleaved(weights[2:4], [], low), with_ones(values, low)
+        weight = packed(weights[:2], [weights[4::2], weights[5::2]], low).forth.flatten(0, 1)
+        own, inputs = packed(weights[2:4], [], low), with_ones(values, low)
         gates = (inputs.flatten(0, 1) @ weight.t()).view(length, batch, -1)  # (I, B, 8H)
         hidden = inputs.new_empty(2, length, batch, size)
         cells = torch.empty_like(hidden, dtype=torch.float32)
-        advance = FORWARD.launcher(_forward, batch, size, low, 2)
+        advance = FORWARD.launcher(_forward, low, batch, size, 2)
         for step in range(length):
-            advance(gates, own, hidden, cells, step, length, batch, size)
-        ctx.save_for_backward(inputs, hidden, cells, gates, weight, *weights[2:4])
+            advance(gates, own.forth, hidden, cells, step, length, batch, size)
+        ctx.save_for_backward(inputs, hidden, cells, gates, weight, own.back)
         ctx.dtype = values.dtype
         states = inputs.new_empty(batch, length, size)
         _add[(length, batch)](hidden, states, size, SIZE=triton.next_power_of_2(size), num_warps=1)
@@ -77,13 +75,13 @@ class _Layer(torch.autograd.Function):
         ctx: Any, d_states: Tensor, d_last: Tensor, d_last_cell: Tensor
     ) -> tuple[Tensor | None, ...]:
         """The steps back; then the weights."""
-        inputs, hidden, cells, gates, weight, *own_weights = ctx.saved_tensors
+        inputs, hidden, cells, gates, weight, own = ctx.saved_tensors
         (_, length, batch, size), low = hidden.shape, inputs.dtype
         d_states, d_last = d_states.contiguous(), d_last.contiguous()
         d_cell = d_last_cell.expand(2, batch, size).contiguous()
-        own, d_gates = turned(own_weights, low), torch.empty_like(gates)
-        go_back = BACKWARD.launcher(_backward, batch, size, low, 2)
+        d_gates = torch.empty_like(gates)
         owed = (d_gates, d_states, d_last, d_cell)
+        go_back = BACKWARD.launcher(_backward, low, batch, size, 2)
         for step in reversed(range(length)):
             go_back(gates, own, cells, *owed, step, length, batch, size)
         d_sums, (ones, back) = d_gates.flatten(0, 1), d_gates.split(4 * size, -1)
@@ -136,14 +134,7 @@ def _forward(
     rows = tl.program_id(0) * TALL + tl.arange(0, TALL)
     units = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
     columns = tl.program_id(1) * 4 * WIDE + tl.arange(0, 4 * WIDE)
-    mask = (rows < batch)[:, None] & (units < size)[None, :]
-    places = rows[:, None] * size + units[None, :]
-    wide_mask = (rows < batch)[:, None] & (columns < 4 * size)[None, :]
-    gates_at = gates + ((here * batch + rows) * 2 + way)[:, None] * 4 * size + columns[None, :]
-    brought = tl.load(gates_at, mask=wide_mask, other=0.0)
-    cell_before = cells + (way * length + before) * batch * size + places
-    cell = tl.load(cell_before, mask=mask & (step > 0), other=0.0)
-    sums = brought.to(tl.float32) + product(
+    sums = product(
         hidden + (way * length + before) * batch * size,
         size,
         own + way * 4 * size * size,
@@ -156,6 +147,13 @@ def _forward(
         DEEP,
         EXACT,
     )
+    mask = (rows < batch)[:, None] & (units < size)[None, :]
+    wide_mask = (rows < batch)[:, None] & (columns < 4 * size)[None, :]
+    places = rows[:, None] * size + units[None, :]
+    gates_at = gates + ((here * batch + rows) * 2 + way)[:, None] * 4 * size + columns[None, :]
+    sums += tl.load(gates_at, mask=wide_mask, other=0.0).to(tl.float32)
+    cell_before = cells + (way * length + before) * batch * size + places
+    cell = tl.load(cell_before, mask=mask & (step > 0), other=0.0)
     values, state, cell = cell_forward(sums, cell, TALL, WIDE)
     now = (way * length + here) * batch * size + places
     tl.store(hidden + now, state, mask=mask)

@@ -1,0 +1,287 @@
+"""A whole epoch by `ledeline.train.loop.train`: what bench/gpu.py runs as a process for each system.
+
+The process is fresh, and so is Triton's cache unless `--warm` is said: the time to the first step has
+everything in it that a first run on a new machine has to do. The first step begins when all shapes
+are captured and the data lies on the device.
+
+The epoch is from there to the end of the run: steps, looks, metrics, validation with its headlines,
+the checkpoint written. "Steps alone" is what the steps would take with nothing between them: each
+shape of the epoch is replayed some times back to back when the run is over, times how often the epoch
+had it. Its share of the whole epoch is what the target is about.
+
+"Reserved" is the most that PyTorch had; "used" is what the process took of the GPU when the epoch
+was over, with CUDA itself and the graphs.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from gpu_ways import MAIN_SYSTEMS, configured
+from ledeline.batches import Draw
+from ledeline.config import (
+    CorpusConfig,
+    DatasetConfig,
+    OptimizerConfig,
+    PrepareConfig,
+    SplitConfig,
+    SubwordConfig,
+    TrainConfig,
+    ValidationConfig,
+)
+from ledeline.corpus.newsroom import Story, generate
+from ledeline.corpus.tables import write_table
+from ledeline.dataset import Chunk, Column as Sequences, Dataset, DatasetWriter
+from ledeline.prepare import prepare
+from ledeline.train import loop
+from ledeline.train.captured import Captured
+from ledeline.train.step import Plain
+from ledeline.train.validation import Validation
+from ledeline.train.watch import Look, Nobody
+from rows import Column, Rows, Table
+from train import CUDA, QUICK, Sizes
+
+COLUMNS = [
+    Column("system", "system"),
+    Column("pairs", "pairs", ",d"),
+    Column("batches", "batches", ",d"),
+    Column("graphs", "graphs", "d"),
+    Column("from_command", "command to first step, s", ".1f"),
+    Column("from_train", "of it in train(), s", ".1f"),
+    Column("compiled", "kernels compiled", "d"),
+    Column("compiled_later", "later", "d"),
+    Column("steps", "steps, s", ".2f"),
+    Column("validation", "validation, s", ".2f"),
+    Column("rest", "rest, s", ".2f"),
+    Column("epoch", "whole epoch, s", ".2f"),
+    Column("alone", "steps alone, s", ".2f"),
+    Column("share", "share of it", ".3f"),
+    Column("pairs_per_second", "pairs/s", ",.0f"),
+    Column("reserved", "reserved, GiB", ".2f"),
+    Column("used", "used, GiB", ".2f"),
+]
+
+
+# --- the process that waits -----------------------------------------------------------------------
+
+
+def epoch(options: argparse.Namespace, rows: Rows) -> bool:
+    """A row for each system; False where a process failed."""
+    whole = True
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = dataset_for(options, Path(folder))
+        table = Table(rows, "epoch", *COLUMNS)
+        for number, system in enumerate(options.systems or MAIN_SYSTEMS):
+            place = Path(folder) / str(number)
+            place.mkdir()
+            if (found := in_a_process(options, dataset, system, place)) is None:
+                print(f"{system}: failed", flush=True)
+                whole = False
+            else:
+                table.add(system=system, **found)
+    return whole
+
+
+def in_a_process(
+    options: argparse.Namespace, dataset: Path, system: str, place: Path
+) -> dict[str, Any] | None:
+    """What the process found; None where it failed."""
+    environment = dict(os.environ)
+    if not options.warm:
+        environment["TRITON_CACHE_DIR"] = str(place / "triton")
+    here, began = used(), time.time()
+    command = [sys.executable, __file__, system, str(dataset), str(place), str(options.replays)]
+    done = subprocess.run(command + ["--quick"] * options.quick, env=environment)
+    if done.returncode:
+        return None
+    found: dict[str, Any] = json.loads((place / "found.json").read_text())
+    found["from_command"] = found.pop("first_step") - began
+    if found["used"] is not None:
+        found["used"] -= here
+    return found
+
+
+def dataset_for(options: argparse.Namespace, folder: Path) -> Path:
+    """The one given, or of the newsroom; of other size where that was asked for."""
+    dataset: Path = options.dataset or newsroom(folder)
+    if options.pairs is None:
+        return dataset
+    began, longer = time.perf_counter(), folder / "longer"
+    longer.mkdir()
+    write_longer(Dataset(dataset), longer, options.pairs)
+    took = time.perf_counter() - began
+    print(f"{options.pairs:,} pairs, those of {dataset} over and over: {took:.1f} s\n", flush=True)
+    return longer
+
+
+def newsroom(folder: Path) -> Path:
+    table = folder / "pairs.jsonl"
+    write_table(table, (story._asdict() for story in generate(400, 1)), Story._fields)
+    config = PrepareConfig(
+        corpus=CorpusConfig(train=(str(table),)),
+        split=SplitConfig(by="random", num_valid=40),
+        subword=SubwordConfig(merges=200),
+        dataset=DatasetConfig(output=folder / "dataset"),
+    )
+    return prepare(config).folder
+
+
+def write_longer(dataset: Dataset, folder: Path, num_pairs: int) -> None:
+    """The same dataset with so many training pairs: its own, from the beginning again at the end."""
+    writer = DatasetWriter(folder, dataset.profile, dataset.subwords)
+    for name, split in dataset.splits.items():
+        wanted = num_pairs if name == "train" else len(split)
+        sides = [repeated(side, wanted) for side in (split.sources, split.headlines)]
+        writer.write_split(name, [Chunk(*sides[0], *sides[1])])
+    writer.finish()
+
+
+def repeated(side: Sequences, wanted: int) -> tuple[np.ndarray, np.ndarray]:
+    """So many sequences, end to end, and their lengths."""
+    lengths = np.resize(side.lengths(), wanted)
+    return np.resize(side.ids[:], int(lengths.sum())), lengths
+
+
+# --- the process that trains ----------------------------------------------------------------------
+
+
+class Seen(Nobody):
+    """When what happened, and who took the steps."""
+
+    steps: Captured | Plain
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+        self.num_compiled = 0
+
+    def first(self, steps: Captured | Plain) -> None:
+        """The first step is about to be taken."""
+        self.steps, self.num_compiled = steps, num_compiled()
+        self.times["first"] = time.time()
+        print(f"first step of {steps._step.model.config.name}", file=sys.stderr, flush=True)
+
+    def looks(self, look: Look) -> None:
+        """The GPU has done all steps until here."""
+        self.times["stepped"] = time.time()
+
+    def validates(self, validation: Validation) -> None:
+        """Only the checkpoint is left."""
+        self.times["validated"] = time.time()
+
+
+@contextmanager
+def seen_steps(seen: Seen) -> Iterator[None]:
+    """Have the loop tell of its first step; nothing else changes."""
+
+    def told(kind: Any) -> Any:
+        class Told(kind):
+            def take(self, draw: Draw) -> None:
+                if "first" not in seen.times:
+                    seen.first(self)
+                super().take(draw)
+
+        return Told
+
+    with patch.object(loop, "Captured", told(Captured)), patch.object(loop, "Plain", told(Plain)):
+        yield
+
+
+def trained(config: TrainConfig, folder: Path, replays: int) -> dict[str, Any]:
+    """One epoch, and what it took."""
+    seen, began = Seen(), time.time()
+    with seen_steps(seen):
+        loop.train(config, folder, watch=seen)
+    end, when = time.time(), seen.times
+    later, taken = num_compiled() - seen.num_compiled, used()
+    reserved = torch.cuda.max_memory_reserved() / 2**30 if CUDA else None
+    num_pairs = len(seen.steps._headline_lengths) if CUDA else len(seen.steps._batches.split)
+    alone = seconds_alone(seen.steps, replays) if isinstance(seen.steps, Captured) else None
+    return {
+        "pairs": num_pairs,
+        "batches": sum(counted(seen.steps).values()) if alone else None,
+        "graphs": seen.steps.figures.get("graphs"),
+        "first_step": when["first"],
+        "from_train": when["first"] - began,
+        "compiled": seen.num_compiled,
+        "compiled_later": later,
+        "steps": when["stepped"] - when["first"],
+        "validation": when["validated"] - when["stepped"],
+        "rest": end - when["validated"],
+        "epoch": end - when["first"],
+        "alone": alone,
+        "share": alone / (end - when["first"]) if alone else None,
+        "pairs_per_second": num_pairs / (end - when["first"]),
+        "reserved": reserved,
+        "used": taken if CUDA else None,
+    }
+
+
+def seconds_alone(steps: Captured, replays: int) -> float:
+    """What all steps of the epoch would take back to back, each shape measured on its own."""
+    steps._step.model.train()
+    firsts = {shape: number for number, shape in reversed([*enumerate(steps._shapes)])}
+    events = {}
+    for shape, number in firsts.items():
+        work = steps._replays.get(shape, partial(steps._learn, shape))
+        steps._number.fill_(number)
+        events[shape] = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[shape][0].record()
+        for _ in range(replays):
+            work()
+        events[shape][1].record()
+    torch.cuda.synchronize()
+    milliseconds = {shape: a.elapsed_time(b) / replays for shape, (a, b) in events.items()}
+    return sum(often * milliseconds[shape] for shape, often in counted(steps).items()) / 1000
+
+
+def counted(steps: Captured) -> Counter[tuple[int, int]]:
+    return Counter(steps._shapes)
+
+
+def num_compiled() -> int:
+    """Entries of Triton's cache."""
+    folder = Path(os.environ.get("TRITON_CACHE_DIR", Path.home() / ".triton" / "cache"))
+    return len([*folder.iterdir()]) if folder.is_dir() else 0
+
+
+def used() -> float:
+    """GiB of the GPU that are taken, by whomever."""
+    if not CUDA:
+        return 0.0
+    free, total = torch.cuda.mem_get_info()
+    return (total - free) / 2**30
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("system")
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("place", type=Path, help="folder for the run and what was found")
+    parser.add_argument("replays", type=int)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    sizes, train, more = Sizes(), OptimizerConfig(epochs=1), {}
+    if options.quick:
+        sizes, train = QUICK, OptimizerConfig(epochs=1, batch_size=8)
+        more["validation"] = ValidationConfig(headlines=10)
+    config = configured(options.system, sizes.model, options.dataset, train, **more)
+    found = trained(config, options.place / "run", options.replays)
+    (options.place / "found.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

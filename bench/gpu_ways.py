@@ -1,0 +1,268 @@
+"""The ways to take a step of training that bench/gpu.py compares, and whether they are the same."""
+
+import argparse
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from ledeline.batches import Batches, Draw
+from ledeline.config import (
+    DataConfig,
+    GateConfig,
+    ModelConfig,
+    OptimizerConfig,
+    RunConfig,
+    SpmConfig,
+    SystemConfig,
+    TrainConfig,
+)
+from ledeline.model.gpu.support import way
+from ledeline.model.pairs import Pairs
+from ledeline.model.seq2seq import Seq2Seq
+from ledeline.progress import silent
+from ledeline.train.captured import Captured, CudaGraphs, Work
+from ledeline.train.resident import Resident
+from ledeline.train.step import Step, adam, set_rate
+from rows import Column, Rows, Table
+from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids
+
+CLOSE = 1e-4  # in float32
+LEARNING_RATE = 1e-3
+SYSTEMS = {
+    SystemConfig(gate=gate, spm=spm).name: (gate, spm)
+    for spm in (SpmConfig(), SpmConfig(enabled=True))
+    for gate in (GateConfig(), GateConfig(enabled=True))
+}
+MAIN_SYSTEMS = ("EncDec", "EncDec+sGate+SPM")
+
+
+class Shape(NamedTuple):
+    """Of a batch."""
+
+    batch: int = 256
+    source: int = 44  # I
+    headline: int = 14  # with <eos>
+
+
+def configured(
+    name: str, sizes: ModelConfig, dataset: Path, train: OptimizerConfig, **more: Any
+) -> TrainConfig:
+    """How a system is trained."""
+    gate, spm = SYSTEMS[name]
+    data = DataConfig(dataset=dataset)
+    return TrainConfig(data=data, model=sizes, gate=gate, spm=spm, train=train, **more)
+
+
+# --- the ways to take a step ----------------------------------------------------------------------
+
+
+class Side(NamedTuple):
+    """Made-up sequences of one length, as `ledeline.dataset.Column` has them."""
+
+    ids: np.ndarray
+    shape: tuple[int, int]
+
+    def lengths(self) -> np.ndarray:
+        """All alike."""
+        return np.full(self.shape[0], self.shape[1])
+
+
+class MadeUp:
+    """As many pairs as a batch has, as `ledeline.dataset.Split` has them."""
+
+    def __init__(self, sizes: Sizes, shape: Shape) -> None:
+        lengths = shape.source, shape.headline - 1
+        self.sources, self.headlines = (
+            Side(random_ids(sizes, shape.batch, one).flatten().numpy(), (shape.batch, one))
+            for one in lengths
+        )
+
+    def __len__(self) -> int:
+        return self.sources.shape[0]
+
+
+class Made:
+    """A system at its beginning, and a batch to learn from."""
+
+    def __init__(
+        self, name: str, sizes: Sizes, shape: Shape, dropout: float = 0.3, precision: str = "auto"
+    ) -> None:
+        config = configured(
+            name,
+            replace(sizes.model, dropout=dropout),
+            Path("made-up"),
+            OptimizerConfig(batch_size=shape.batch),
+            run=RunConfig(precision=precision),  # type: ignore[arg-type]
+        )
+        self.split, self.shape = MadeUp(sizes, shape), shape
+        self.model = Seq2Seq(config.system, sizes.vocabulary).to(DEVICE).train()
+        self.step = Step(self.model, self.model, adam(self.model), config)
+        set_rate(self.step.optimizer, LEARNING_RATE)
+
+    def pairs(self) -> Pairs:
+        """The batch on the device."""
+        model, (batch, source, headline) = self.model, self.shape
+        width = int(model.num_steps(np.array([source]), np.array([headline - 1]))[0])
+        resident = Resident(self.split, model.num_steps, model.device)  # type: ignore[arg-type]
+        return resident.pairs(torch.arange(batch, device=DEVICE), source, width)
+
+
+class Calls:
+    """Graphs where there is no GPU: they only call."""
+
+    def warm_up(self, work: Work) -> None:
+        """Do it."""
+        work()
+
+    def rest(self) -> None:
+        """Nothing to hand back."""
+
+    def capture(self, work: Work) -> Work:
+        """As it is."""
+        return work
+
+
+def eager(made: Made) -> Work:
+    model, pairs = Textbook(made.model).to(DEVICE).train(), made.pairs()
+    optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE, fused=True)
+
+    def step() -> None:
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=CUDA):
+            total = loss(model, pairs)
+        optimizer.zero_grad()
+        total.backward()
+        clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+
+    return step
+
+
+def plain(made: Made) -> Work:
+    return inside("plain", partial(made.step, made.pairs(), 1 / made.shape.batch))
+
+
+def plain_captured(made: Made) -> Work:
+    with way("plain"):
+        return inside("plain", fast(made))
+
+
+def fast(made: Made) -> Work:
+    """As `ledeline train` does it; the shape is exactly the one asked for."""
+    batches = Batches(made.split, size=made.shape.batch, seed=1)  # type: ignore[arg-type]
+    steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls(), silent)
+    return partial(steps.take, Draw(batches.plan(0), 0))
+
+
+def inside(wanted: Any, work: Work) -> Work:
+    def step() -> None:
+        with way(wanted):
+            work()
+
+    return step
+
+
+WAYS = {"eager": eager, "plain": plain, "plain, captured": plain_captured, "fast": fast}
+
+
+# --- whether they are the same --------------------------------------------------------------------
+
+COLUMNS = [
+    Column("system", "system"),
+    Column("precision", ""),
+    Column("way", ""),
+    Column("loss", "loss", ".6f"),
+    Column("off", "off plain", ".1e"),
+    Column("off_float32", "off plain float32", ".1e"),
+    Column("gradients_off", "gradients off plain", ".1e"),
+    Column("later", "loss after 3 steps", ".6f"),
+    Column("later_off", "off plain", ".1e"),
+]
+
+
+class Learned(NamedTuple):
+    """What came of a few steps; the textbook's has no more than a loss."""
+
+    loss: float
+    gradients: Tensor | None = None
+    later: float | None = None  # the loss after three steps
+
+
+def agree(options: argparse.Namespace, rows: Rows) -> bool:
+    """Print how far the ways are apart; False where it is too far in float32."""
+    table, worst = Table(rows, "agree", *COLUMNS), 0.0
+    for system in options.systems or SYSTEMS:
+        exact = math.nan
+        for precision in ("float32", "bfloat16"):
+            with no_tf32():
+                make = partial(Made, system, options.sizes, options.shape, 0.0, precision)
+                found = {
+                    "plain": learned(make(), "plain"),
+                    "eager": Learned(textbook_loss(make(), precision)),
+                    "fast": learned(make(), "fused"),
+                }
+            exact = found["plain"].loss if precision == "float32" else exact
+            for name, one in found.items():
+                offs = apart(one, found["plain"])
+                worst = max([worst, *offs.values()]) if precision == "float32" else worst
+                figures = {"system": system, "precision": precision, "way": name, **offs}
+                figures |= {"loss": one.loss, "later": one.later}
+                table.add(**figures, off_float32=abs(one.loss / exact - 1))
+    print(f"\nat most {worst:.1e} apart in float32; {CLOSE:.0e} is allowed", flush=True)
+    return worst <= CLOSE
+
+
+def learned(made: Made, wanted: Any) -> Learned:
+    step, pairs = made.step, made.pairs()
+    with way(wanted):
+        first = valued(step, pairs)
+        first.backward()
+        gradients = torch.cat([one.grad.flatten().double() for one in made.model.parameters()])
+        step.optimizer.zero_grad()
+        for _ in range(3):
+            step(pairs, 1 / made.shape.batch)
+        return Learned(first.item(), gradients, valued(step, pairs).item())
+
+
+def valued(step: Step, pairs: Pairs) -> Tensor:
+    """The mean loss, in the precision of the step."""
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=step._bfloat16):
+        return loss(step.model, pairs)
+
+
+def textbook_loss(made: Made, precision: str) -> float:
+    model = Textbook(made.model).to(DEVICE).train()
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=precision == "bfloat16"):
+        return loss(model, made.pairs()).item()
+
+
+def apart(one: Learned, other: Learned) -> dict[str, float]:
+    """Relative differences; gradients as one long vector."""
+    offs = {"off": abs(one.loss / other.loss - 1)}
+    if one.later is not None and one.gradients is not None:
+        offs["gradients_off"] = float((one.gradients - other.gradients).norm())
+        offs["gradients_off"] /= float(other.gradients.norm())
+        offs["later_off"] = abs(one.later / other.later - 1)
+    return {name: off if math.isfinite(off) else math.inf for name, off in offs.items()}
+
+
+@contextmanager
+def no_tf32() -> Iterator[None]:
+    """Products of float32 in float32, cuDNN's too."""
+    parts = (torch.backends.cuda.matmul, torch.backends.cudnn) if CUDA else ()
+    before = [one.allow_tf32 for one in parts]
+    for one in parts:
+        one.allow_tf32 = False
+    try:
+        yield
+    finally:
+        for one, value in zip(parts, before, strict=True):
+            one.allow_tf32 = value

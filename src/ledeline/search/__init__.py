@@ -1,0 +1,17 @@
+"""Search on ids: from sources to the headlines a model thinks best; knows nothing of text.
+
+The shrinking beam of RNNsearch: each headline that ends leaves the beam and takes its place with
+it; lengths are made up for after the search. What is written for a source does not depend on what
+else is in its batch: candidates are ranked by (cost, place of the parent, word id), and no source
+sees another.
+
+`beams` has the steps, `choice` the ranking of candidates, `found` what is read from the steps at
+the end, `writers` what is asked of a model.
+"""
+
+from ledeline.search.beams import STEPS_PER_SOURCE_TOKEN, greedy, search
+from ledeline.search.choice import best
+from ledeline.search.found import Found
+from ledeline.search.writers import Ensemble, Writer
+
+__all__ = ["STEPS_PER_SOURCE_TOKEN", "Ensemble", "Found", "Writer", "best", "greedy", "search"]
