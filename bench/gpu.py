@@ -1,6 +1,6 @@
 """What training costs on a GPU, next to eager PyTorch of the same systems: the targets of issue 6.
 
-    python bench/gpu.py [PART ...] [--dataset FOLDER [--pairs N]] [--systems NAME,NAME] [--json FILE]
+    python bench/gpu.py [PART ...] [--systems NAME,NAME] [--dataset FOLDER] [--json FILE]
 
 PARTs, by default all, `epoch` where there is a dataset. A failure of one does not stop the others.
 
@@ -16,16 +16,17 @@ PARTs, by default all, `epoch` where there is a dataset. A failure of one does n
 - `sizes`: fast with other batches and source lengths.
 - `epoch`: bench/gpu_epoch.py, each system in a process of its own.
 
-"Of the rate": the time that the products of a step would take at the first ceiling over that of the
-step. Their operations are 2 for each multiply-add and 3 for forward and both gradients, so 6 B times
+"Of the rate": the time that the products of a step would take at the first ceiling, over that of
+the step. A multiply-add is 2 operations, and forward and both gradients are 3 products: 6 B times
 
     2I 4H (D + H + 2H (L-1)) + J 4H (D + 2H + 2H (L-1))      encoder and decoder of L layers
     + (I+1) H^2 [sGate] + I H^2 + J (2 I H + 2 H^2)          gate, keys, attention
     + J H V (1 + [SPM])                                      heads
 
 "Of the copy": the same of bytes at the second ceiling. They are 32 for each parameter (weight and
-both moments read and written, the gradient written and read), 6 for each logit of each head (written
-once in bfloat16, read twice), and 4 for each value kept for the way back (the same, read once):
+both moments read and written, the gradient written and read), 6 for each logit of each head
+(bfloat16, written once, read twice), and 4 for each value kept for the way back (read once), of
+which there are
 
     B (I (D + 13 H L) + J (D + 6 H L + 2 H + I))             gates, cells, states; context, z, alpha
 
@@ -78,8 +79,7 @@ def main() -> None:
         try:
             failed |= PARTS[part](options, rows) is False
         except Exception:
-            failed = True
-            traceback.print_exc()
+            failed = not told(part)
         print(f"\n{part}: {time.perf_counter() - began:.1f} s", flush=True)
     sys.exit(1 if failed else 0)
 
@@ -241,9 +241,7 @@ def steps(options: argparse.Namespace, rows: Rows) -> bool:
             try:
                 runs[name], memory[name] = prepared(lambda b=build, m=make: b(m()))
             except Exception:
-                whole = False
-                print(f"{system}, {name}: failed", flush=True)
-                traceback.print_exc()
+                whole = told(f"{system}, {name}")
         seconds = in_turns(runs, options.turns)
         made, first = make(), seconds.get("eager")
         for name, values in seconds.items():
@@ -254,18 +252,30 @@ def steps(options: argparse.Namespace, rows: Rows) -> bool:
     return whole
 
 
-def sizes(options: argparse.Namespace, rows: Rows) -> None:
+def sizes(options: argparse.Namespace, rows: Rows) -> bool:
     most, _ = ceilings(options.sizes, options.turns)
     sides = [Column("batch", "batch", "d"), Column("source", "source", "d")]
     sides += [Column("steps", "decoder's steps", "d")]
     table = Table(rows, "sizes", Column("system", "system"), *sides, *FIGURES)
+    whole = True
     for system in options.systems or MAIN_SYSTEMS:
         for shape in QUICK_SHAPES if options.quick else MORE_SHAPES:
             make = partial(Made, system, options.sizes, shape)
-            run, memory = prepared(lambda m=make: fast(m()))
-            seconds = in_turns({"fast": run}, options.turns)["fast"]
-            table.add(system=system, **measured(make(), seconds, memory, most))
-            del run
+            try:
+                run, memory = prepared(lambda m=make: fast(m()))
+                seconds = in_turns({"fast": run}, options.turns)["fast"]
+                table.add(system=system, **measured(make(), seconds, memory, most))
+                del run
+            except Exception:
+                whole = told(f"{system}, {shape}")
+    return whole
+
+
+def told(what: str) -> bool:
+    """Print what went wrong, and go on."""
+    print(f"{what}: failed", flush=True)
+    traceback.print_exc()
+    return False
 
 
 PARTS = {

@@ -1,13 +1,13 @@
-"""A whole epoch by `ledeline.train.loop.train`: what bench/gpu.py runs as a process for each system.
+"""A whole epoch by `ledeline.train.loop.train`: bench/gpu.py runs this for each system.
 
-The process is fresh, and so is Triton's cache unless `--warm` is said: the time to the first step has
-everything in it that a first run on a new machine has to do. The first step begins when all shapes
-are captured and the data lies on the device.
+The process is fresh, and so is Triton's cache unless `--warm` is said: the time to the first step
+has everything in it that a first run on a new machine has to do. The first step begins when all
+shapes are captured and the data lies on the device.
 
 The epoch is from there to the end of the run: steps, looks, metrics, validation with its headlines,
-the checkpoint written. "Steps alone" is what the steps would take with nothing between them: each
-shape of the epoch is replayed some times back to back when the run is over, times how often the epoch
-had it. Its share of the whole epoch is what the target is about.
+the checkpoint written. "Steps alone" is what the steps would take with nothing between them: when
+the run is over, each shape of the epoch is replayed some times back to back, and weighs as often as
+the epoch had it. Its share of the whole epoch is what the target is about.
 
 "Reserved" is the most that PyTorch had; "used" is what the process took of the GPU when the epoch
 was over, with CUDA itself and the graphs.
@@ -45,7 +45,8 @@ from ledeline.config import (
 )
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
-from ledeline.dataset import Chunk, Column as Sequences, Dataset, DatasetWriter
+from ledeline.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.dataset import Column as Sequences
 from ledeline.prepare import prepare
 from ledeline.train import loop
 from ledeline.train.captured import Captured
@@ -55,6 +56,7 @@ from ledeline.train.watch import Look, Nobody
 from rows import Column, Rows, Table
 from train import CUDA, QUICK, Sizes
 
+FOUND = "found.json"
 COLUMNS = [
     Column("system", "system"),
     Column("pairs", "pairs", ",d"),
@@ -71,6 +73,7 @@ COLUMNS = [
     Column("alone", "steps alone, s", ".2f"),
     Column("share", "share of it", ".3f"),
     Column("pairs_per_second", "pairs/s", ",.0f"),
+    Column("loss", "valid loss a token", ".3f"),
     Column("reserved", "reserved, GiB", ".2f"),
     Column("used", "used, GiB", ".2f"),
 ]
@@ -88,31 +91,28 @@ def epoch(options: argparse.Namespace, rows: Rows) -> bool:
         for number, system in enumerate(options.systems or MAIN_SYSTEMS):
             place = Path(folder) / str(number)
             place.mkdir()
-            if (found := in_a_process(options, dataset, system, place)) is None:
-                print(f"{system}: failed", flush=True)
-                whole = False
-            else:
-                table.add(system=system, **found)
+            whole &= in_a_process(options, dataset, system, place, table)
     return whole
 
 
 def in_a_process(
-    options: argparse.Namespace, dataset: Path, system: str, place: Path
-) -> dict[str, Any] | None:
-    """What the process found; None where it failed."""
+    options: argparse.Namespace, dataset: Path, system: str, place: Path, table: Table
+) -> bool:
+    """Print what the process found; False where it failed."""
     environment = dict(os.environ)
     if not options.warm:
         environment["TRITON_CACHE_DIR"] = str(place / "triton")
     here, began = used(), time.time()
     command = [sys.executable, __file__, system, str(dataset), str(place), str(options.replays)]
-    done = subprocess.run(command + ["--quick"] * options.quick, env=environment)
-    if done.returncode:
-        return None
-    found: dict[str, Any] = json.loads((place / "found.json").read_text())
-    found["from_command"] = found.pop("first_step") - began
-    if found["used"] is not None:
-        found["used"] -= here
-    return found
+    status = subprocess.run(command + ["--quick"] * options.quick, env=environment).returncode
+    if (place / FOUND).exists():
+        found = json.loads((place / FOUND).read_text())
+        found["from_command"] = found.pop("first_step") - began
+        found["used"] = found["used"] - here if CUDA else None
+        table.add(system=system, **found)
+    if status:
+        print(f"{system}: failed", flush=True)
+    return not status
 
 
 def dataset_for(options: argparse.Namespace, folder: Path) -> Path:
@@ -141,7 +141,7 @@ def newsroom(folder: Path) -> Path:
 
 
 def write_longer(dataset: Dataset, folder: Path, num_pairs: int) -> None:
-    """The same dataset with so many training pairs: its own, from the beginning again at the end."""
+    """The same dataset with so many training pairs: its own, over and over."""
     writer = DatasetWriter(folder, dataset.profile, dataset.subwords)
     for name, split in dataset.splits.items():
         wanted = num_pairs if name == "train" else len(split)
@@ -163,24 +163,27 @@ class Seen(Nobody):
     """When what happened, and who took the steps."""
 
     steps: Captured | Plain
+    num_compiled: int
+    loss: float
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
-        self.num_compiled = 0
 
     def first(self, steps: Captured | Plain) -> None:
         """The first step is about to be taken."""
         self.steps, self.num_compiled = steps, num_compiled()
         self.times["first"] = time.time()
-        print(f"first step of {steps._step.model.config.name}", file=sys.stderr, flush=True)
+        print(f"{steps._step.model.config.name} begins", file=sys.stderr, flush=True)
 
     def looks(self, look: Look) -> None:
         """The GPU has done all steps until here."""
-        self.times["stepped"] = time.time()
+        if look.batch == look.num_batches:
+            self.times["stepped"] = time.time()
 
     def validates(self, validation: Validation) -> None:
         """Only the checkpoint is left."""
         self.times["validated"] = time.time()
+        self.loss = validation.means.per_token
 
 
 @contextmanager
@@ -200,33 +203,28 @@ def seen_steps(seen: Seen) -> Iterator[None]:
         yield
 
 
-def trained(config: TrainConfig, folder: Path, replays: int) -> dict[str, Any]:
+def trained(config: TrainConfig, folder: Path) -> tuple[Captured | Plain, dict[str, Any]]:
     """One epoch, and what it took."""
     seen, began = Seen(), time.time()
     with seen_steps(seen):
         loop.train(config, folder, watch=seen)
     end, when = time.time(), seen.times
-    later, taken = num_compiled() - seen.num_compiled, used()
-    reserved = torch.cuda.max_memory_reserved() / 2**30 if CUDA else None
-    num_pairs = len(seen.steps._headline_lengths) if CUDA else len(seen.steps._batches.split)
-    alone = seconds_alone(seen.steps, replays) if isinstance(seen.steps, Captured) else None
-    return {
+    num_pairs, whole = len(Dataset(config.data.dataset)["train"]), end - when["first"]
+    return seen.steps, {
         "pairs": num_pairs,
-        "batches": sum(counted(seen.steps).values()) if alone else None,
         "graphs": seen.steps.figures.get("graphs"),
         "first_step": when["first"],
         "from_train": when["first"] - began,
         "compiled": seen.num_compiled,
-        "compiled_later": later,
+        "compiled_later": num_compiled() - seen.num_compiled,
         "steps": when["stepped"] - when["first"],
         "validation": when["validated"] - when["stepped"],
         "rest": end - when["validated"],
-        "epoch": end - when["first"],
-        "alone": alone,
-        "share": alone / (end - when["first"]) if alone else None,
-        "pairs_per_second": num_pairs / (end - when["first"]),
-        "reserved": reserved,
-        "used": taken if CUDA else None,
+        "epoch": whole,
+        "pairs_per_second": num_pairs / whole,
+        "loss": seen.loss,
+        "reserved": torch.cuda.max_memory_reserved() / 2**30 if CUDA else None,
+        "used": used() if CUDA else None,
     }
 
 
@@ -245,11 +243,9 @@ def seconds_alone(steps: Captured, replays: int) -> float:
         events[shape][1].record()
     torch.cuda.synchronize()
     milliseconds = {shape: a.elapsed_time(b) / replays for shape, (a, b) in events.items()}
-    return sum(often * milliseconds[shape] for shape, often in counted(steps).items()) / 1000
-
-
-def counted(steps: Captured) -> Counter[tuple[int, int]]:
-    return Counter(steps._shapes)
+    return (
+        sum(often * milliseconds[shape] for shape, often in Counter(steps._shapes).items()) / 1000
+    )
 
 
 def num_compiled() -> int:
@@ -279,8 +275,12 @@ def main() -> None:
         sizes, train = QUICK, OptimizerConfig(epochs=1, batch_size=8)
         more["validation"] = ValidationConfig(headlines=10)
     config = configured(options.system, sizes.model, options.dataset, train, **more)
-    found = trained(config, options.place / "run", options.replays)
-    (options.place / "found.json").write_text(json.dumps(found))
+    steps, found = trained(config, options.place / "run")
+    (options.place / FOUND).write_text(json.dumps(found))
+    if isinstance(steps, Captured):
+        found |= {"batches": len(steps._shapes), "alone": seconds_alone(steps, options.replays)}
+        found["share"] = found["alone"] / found["epoch"]
+        (options.place / FOUND).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

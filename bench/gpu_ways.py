@@ -101,7 +101,7 @@ class Made:
             replace(sizes.model, dropout=dropout),
             Path("made-up"),
             OptimizerConfig(batch_size=shape.batch),
-            run=RunConfig(precision=precision),  # type: ignore[arg-type]
+            run=RunConfig(precision=precision),
         )
         self.split, self.shape = MadeUp(sizes, shape), shape
         self.model = Seq2Seq(config.system, sizes.vocabulary).to(DEVICE).train()
@@ -112,7 +112,7 @@ class Made:
         """The batch on the device."""
         model, (batch, source, headline) = self.model, self.shape
         width = int(model.num_steps(np.array([source]), np.array([headline - 1]))[0])
-        resident = Resident(self.split, model.num_steps, model.device)  # type: ignore[arg-type]
+        resident = Resident(self.split, model.num_steps, model.device)
         return resident.pairs(torch.arange(batch, device=DEVICE), source, width)
 
 
@@ -157,7 +157,7 @@ def plain_captured(made: Made) -> Work:
 
 def fast(made: Made) -> Work:
     """As `ledeline train` does it; the shape is exactly the one asked for."""
-    batches = Batches(made.split, size=made.shape.batch, seed=1)  # type: ignore[arg-type]
+    batches = Batches(made.split, size=made.shape.batch, seed=1)
     steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls(), silent)
     return partial(steps.take, Draw(batches.plan(0), 0))
 

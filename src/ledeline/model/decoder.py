@@ -88,7 +88,8 @@ class Decoder(nn.Module):
         self, embedded: Tensor, between: Sequence[Tensor | None], state: State, memory: Memory
     ) -> tuple[Tensor, Tensor]:
         size = embedded.shape[-1]
-        of_words, own = self.first.weight.split([size, 2 * state.feed.shape[-1]], 1)
+        sizes = [size, 2 * state.feed.shape[-1]]
+        of_words, own = self.first.weight.split(sizes, 1)  # type: ignore[no-untyped-call]
         words = Words(embedded, of_words, self.first.bias)
         upper = [cast(nn.Linear, layer) for layer in self.upper]
         weights = [own, *(layer.weight for layer in upper)]

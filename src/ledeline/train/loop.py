@@ -11,7 +11,7 @@ from ledeline.config import TrainConfig
 from ledeline.dataset import Dataset
 from ledeline.errors import DatasetError, TrainingError
 from ledeline.model.dropout import seed
-from ledeline.model.gpu.support import way
+from ledeline.model.gpu.support import exact, way
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.progress import Progress
 from ledeline.train.captured import MULTIPLE, Captured, CudaGraphs, can_capture
@@ -62,6 +62,7 @@ def train(
         world.agree(dataset.checksum, f"the dataset {config.data.dataset}")
         rest = {key: value for key, value in values(config).items() if key != "data.dataset"}
         world.agree(str(rest), "the configuration")
+        stack.enter_context(exact())  # float32 is float32 in every way
         if not config.run.fast:
             stack.enter_context(way("plain"))
         batches = _batches(dataset, config, world)
@@ -77,9 +78,7 @@ def train(
         standing = share(standing, model, optimizer, world)
         step = Step(model, world.wrap(model), optimizer, config)
         if world.device.type == "cuda" and not standing.finished:
-            _validate(
-                model, dataset, config, world, standing, watch
-            )  # a rehearsal: all is compiled
+            _validate(model, dataset, config, world, standing, watch)  # a rehearsal: all compiles
         steps = _steps(step, batches, standing, config, world, watch.progress)
         journal = stack.enter_context(Journal(folder if world.leads else None, standing.step))
         about = {"processes": world.size, **circumstances(), **steps.figures}

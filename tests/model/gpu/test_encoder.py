@@ -76,7 +76,7 @@ def numbers(*shape: int, number: int = 9) -> Tensor:
     return torch.randn(shape, generator=dice).to(DEVICE)
 
 
-def case(batch: int = 3, length: int = 4, width: int = 5, size: int = 6) -> Case:
+def case(batch: int = 3, length: int = 3, width: int = 5, size: int = 6) -> Case:
     """Random in all, with weights that neither fade nor saturate."""
     lstm = nn.LSTM(width, size, batch_first=True, bidirectional=True).to(DEVICE)
     for number, parameter in enumerate(lstm.parameters()):
@@ -126,13 +126,13 @@ def _nothing_is_a_number_before_it_is_written() -> Iterator[None]:
 class TestFloat32:
     @pytest.mark.parametrize(
         ("batch", "length", "width", "size"),
-        [(3, 4, 5, 6), (70, 3, 7, 5), (65, 2, 16, 17), (2, 17, 3, 33), (5, 1, 9, 13), (1, 1, 1, 1)],
+        [(3, 4, 5, 6), (70, 3, 7, 5), (65, 2, 16, 17), (2, 9, 3, 33), (5, 1, 9, 13), (1, 1, 1, 1)],
     )
     def test_as_torch(self, batch, length, width, size):
         one = case(batch, length, width, size)
         same(one.answers(kernels), one.exact().answers(definition))
 
-    @settings(max_examples=10)
+    @settings(max_examples=8)
     @given(
         batch=st.integers(1, 6),
         length=st.integers(1, 5),
@@ -145,10 +145,10 @@ class TestFloat32:
         one = case(batch, length, width, size)
         same(one.answers(kernels), one.exact().answers(definition))
 
-    @pytest.mark.parametrize("length", [1, 2, 5])
+    @pytest.mark.parametrize("length", [1, 3])
     @pytest.mark.parametrize(
         "used",
-        [OUTPUTS[:1], OUTPUTS[1:2], OUTPUTS[2:], OUTPUTS[:2], OUTPUTS[1:], OUTPUTS[::2]],
+        [OUTPUTS[:1], OUTPUTS[1:2], OUTPUTS[2:], OUTPUTS[::2]],
         ids=" and ".join,
     )
     def test_some_outputs_unused(self, used, length):
@@ -157,21 +157,21 @@ class TestFloat32:
 
     def test_the_same_is_owed_to_all(self):
         """As a sum hands it down: one number, stretched."""
-        one = case(batch=4, length=3)
+        one = case(batch=4)
         stretched = tuple(torch.full((), 0.5, device=DEVICE).expand_as(each) for each in one.owed)
         assert all(set(each.stride()) == {0} for each in stretched)
         one = one._replace(owed=stretched)
         same(one.answers(kernels), one.exact().answers(definition))
 
     def test_what_is_owed_lies_apart(self):
-        one = case(batch=4, length=3)
+        one = case(batch=4)
         turned = tuple(each.transpose(0, 1).contiguous().transpose(0, 1) for each in one.owed)
         assert not any(each.is_contiguous() for each in turned)
         same(one._replace(owed=turned).answers(kernels), one.exact().answers(definition))
 
     @pytest.mark.parametrize("dimensions", [(0, 1), (1, 2), (0, 2)])
     def test_values_that_lie_apart(self, dimensions):
-        one = case(batch=4, length=3)
+        one = case(batch=4)
         apart = one.values.detach().transpose(*dimensions).contiguous().transpose(*dimensions)
         assert not apart.is_contiguous()
         found = one._replace(values=apart.requires_grad_()).answers(kernels)
@@ -192,7 +192,7 @@ class TestFloat32:
 
 class TestLowPrecision:
     def test_close(self):
-        close_in_low_precision(case(batch=8, length=9, width=20, size=33))
+        close_in_low_precision(case(batch=8, length=5, width=20, size=33))
 
     def test_values_in_low_precision(self):
         """As a layer below gives them under autocast: their gradient has their type."""
@@ -222,9 +222,10 @@ class TestGradients:
     def test_no_two_share_memory(self):
         """They are clipped in place."""
         one = case()
-        sum(each.sum() for each in kernels(one.lstm, one.values)).backward()
-        places = {each.grad.untyped_storage().data_ptr() for each in one.leaves.values()}
-        assert len(places) == len(one.leaves)
+        found = torch.autograd.grad(
+            kernels(one.lstm, one.values), list(one.leaves.values()), one.owed
+        )
+        assert len({each.untyped_storage().data_ptr() for each in found}) == len(one.leaves)
 
     def test_the_way_back_may_be_gone_twice(self):
         one = case()

@@ -80,7 +80,7 @@ _PACK: Final = (16, 64)  # units and terms of a tile
 
 def gate_by_gate(gradient: Tensor) -> Tensor:
     """Undo the interleaving of rows, (4H, ...)."""
-    by_gate = gradient.unflatten(0, (-1, 4)).transpose(0, 1)
+    by_gate: Tensor = gradient.unflatten(0, (-1, 4)).transpose(0, 1)
     return by_gate.clone(memory_format=torch.contiguous_format).flatten(0, 1)
 
 

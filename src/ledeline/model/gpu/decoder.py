@@ -57,7 +57,7 @@ def unroll(
     w_c, w_z = mix.to(low).chunk(2, -1)
     values = memory.states.to(low) @ w_c.t()
     z, scores, logsums = _Unroll.apply(
-        tuple(factors),
+        tuple(None if one is None else one.contiguous() for one in factors),
         *words,
         *(each.to(low).contiguous() for each in (feed, w_z, memory.keys, values)),
         *(layer.weight for layer in layers),
@@ -72,7 +72,6 @@ class _Layer(NamedTuple):
     """What a layer needs and leaves behind."""
 
     inputs: Tensor  # (J + 1, B, 2H): [what comes from below, or z; own state]
-    weight: Tensor  # (4H, 2H)
     gates: Tensor  # (J, B, 4H)
     cells: Tensor  # (J + 1, B, H)
 
@@ -99,13 +98,14 @@ class _Unroll(torch.autograd.Function):
         weights, biases = of_layers[:num], of_layers[num : 2 * num - 1]
         hidden, cells = of_layers[2 * num - 1 : 3 * num - 1], of_layers[3 * num - 1 :]
         forth, back = packed(weights, [], low)
-        layers = [_begin(steps, *each) for each in zip(forth, hidden, cells, strict=True)]
+        layers = [_begin(steps, *each) for each in zip(hidden, cells, strict=True)]
         words = with_ones(embedded, low).flatten(0, 1)  # (J B, D + ONES)
         weight = packed([word_weight], [[word_bias]], low).forth[0]  # (4H, D + ONES)
         torch.mm(words, weight.t(), out=layers[0].gates.flatten(0, 1))
-        brought = (None, *(_interleaved(bias, low) for bias in biases))
         layers[0].inputs[0, :, :size] = feed
-        above, factors = (*(layer.inputs for layer in layers[1:]), None), (*factors, None)
+        brought = (None, *(_interleaved(bias, low) for bias in biases))
+        above = (*(layer.inputs for layer in layers[1:]), None)
+        parts = list(zip(layers, forth, brought, above, (*factors, None), strict=True))
         z = feed.new_empty(batch, steps, size)
         scores = torch.empty(steps, batch, -(-length // 8) * 8, device=z.device)
         logsums, context = scores.new_empty(steps, batch), scores.new_empty(steps, batch, size)
@@ -114,13 +114,13 @@ class _Unroll(torch.autograd.Function):
         next_z = MIX.launcher(mix, z.dtype, batch, size)
         top = layers[-1].inputs
         for j in range(steps):
-            for layer, bias, up, factor in zip(layers, brought, above, factors, strict=True):
-                next_layer(*layer, bias, up, factor, j, steps, batch, size)
+            for (inputs, gates, cells_of), weight_of, *more in parts:
+                next_layer(inputs, weight_of, gates, cells_of, *more, j, steps, batch, size)
             look(top, keys, values, scores, logsums, context, j, length, batch, size)
             next_z(top, w_z, context, layers[0].inputs, z, j, steps, batch, size)
-        ctx.factors, ctx.dtype = factors, embedded.dtype
-        kept = (words, weight, w_z, keys, values, context, scores, logsums, back)
-        ctx.save_for_backward(*kept, *(one for layer in layers for one in layer[:1] + layer[2:]))
+        ctx.num, ctx.dtype = num, embedded.dtype
+        kept = (words, weight, w_z, keys, values, context, scores, logsums, back, *factors)
+        ctx.save_for_backward(*kept, *(one for layer in layers for one in layer))
         seen = scores[..., :length]
         ctx.mark_non_differentiable(seen, logsums)
         return z, seen, logsums
@@ -130,8 +130,9 @@ class _Unroll(torch.autograd.Function):
     def backward(ctx: Any, d_z: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         """Every step, from the last to the first; then what could wait."""
         words, weight, w_z, keys, values, context, scores, logsums, back, *kept = ctx.saved_tensors
-        num, steps, (batch, length, size) = len(ctx.factors), len(scores), keys.shape
-        layers = [_Layer(kept[n], w_z, *kept[n + 1 : n + 3]) for n in range(0, 3 * num, 3)]
+        factors, kept = kept[: ctx.num - 1], kept[ctx.num - 1 :]
+        layers = [_Layer(*kept[n : n + 3]) for n in range(0, 3 * ctx.num, 3)]
+        steps, (batch, length, size) = len(scores), keys.shape
         d_z, top = d_z.contiguous(), layers[-1]
         d_gates = [torch.empty_like(layer.gates) for layer in layers]
         d_own = [torch.zeros_like(context[0]) for _ in layers]
@@ -145,7 +146,7 @@ class _Unroll(torch.autograd.Function):
         mix_to_top = MIX.launcher(mix_back, d_z.dtype, batch, size)
         layer_to_below = LAYER_BACK.launcher(layer_back, d_z.dtype, batch, size, halves=2)
         first_to_z = FIRST_BACK.launcher(first_back, d_z.dtype, batch, size, halves=2)
-        mix_weight, cells_of = w_z.t().contiguous(), [(one.gates, one.cells) for one in layers]
+        mix_weight, cells_of = w_z.t().contiguous(), [layer[1:] for layer in layers]
         for j in reversed(range(steps)):
             owed = (d_sums, keys, values, scores, logsums, context)
             look_back(*owed, d_scores, d_query, j, length, batch, size)
@@ -153,7 +154,7 @@ class _Unroll(torch.autograd.Function):
             mix_to_top(d_sums, mix_weight, d_query, *last, j, batch, size)
             for n in reversed(range(1, len(layers))):
                 below = (d_own[n - 1], *cells_of[n - 1], d_gates[n - 1], d_cells[n - 1])
-                through = (d_gates[n], back[n], d_own[n], ctx.factors[n - 1])
+                through = (d_gates[n], back[n], d_own[n], factors[n - 1])
                 layer_to_below(*through, *below, j, steps, batch, size)
             through = (d_gates[0], back[0], d_own[0], layers[0].inputs)
             first_to_z(*through, d_z, d_sums, j, steps, batch, size)
@@ -198,11 +199,11 @@ def _alpha(scores: Tensor, logsums: Tensor) -> Tensor:
     return torch.exp(scores - logsums.unsqueeze(-1))
 
 
-def _begin(steps: int, weight: Tensor, hidden: Tensor, cell: Tensor) -> _Layer:
+def _begin(steps: int, hidden: Tensor, cell: Tensor) -> _Layer:
     """Room for all steps, with the start state in its place."""
     batch, size = hidden.shape
     inputs = hidden.new_empty(steps + 1, batch, 2 * size)
     inputs[0, :, size:] = hidden
     cells = cell.new_empty(steps + 1, batch, size)
     cells[0] = cell
-    return _Layer(inputs, weight, hidden.new_empty(steps, batch, 4 * size), cells)
+    return _Layer(inputs, hidden.new_empty(steps, batch, 4 * size), cells)

@@ -57,7 +57,7 @@ def _losses(feeds: Tensor, output: nn.Linear, finish: _Finish) -> Tensor:
     given = (feeds, output.weight, output.bias)
     with torch.autocast(device, enabled=False):
         if torch.is_grad_enabled() and any(one.requires_grad for one in given):
-            losses: Tensor = _Losses.apply(*given, finish)  # type: ignore[no-untyped-call]
+            losses: Tensor = _Losses.apply(*given, finish)
             return losses
         return finish(_logits(feeds, *_fill(output.weight, output.bias, feeds.dtype)), False)
 

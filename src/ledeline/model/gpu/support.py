@@ -49,6 +49,17 @@ def way(wanted: Way) -> Iterator[None]:
         _way.reset(before)
 
 
+@contextmanager
+def exact() -> Iterator[None]:
+    """Within it cuDNN does not round what it multiplies to ten bits (TF32), as it would else."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
 @cache
 def has_triton() -> bool:
     """Whether Triton is installed; torch brings it along where it was built for GPUs."""

@@ -12,8 +12,6 @@ decide is worked out once. What differs from it:
 Sizes that a product runs over are multiples of 16, which float16 wants.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 import torch
@@ -74,7 +72,7 @@ class DeviceWriter:
         self, sources: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[State, Memory]:
         """Sources (B, I) -> the state before the first step and what attention looks at."""
-        with _exact():
+        with support.exact():
             start, seen = self._model.encode(sources, lengths, mask)
         below = [start.feed, *(torch.zeros_like(start.feed) for _ in start.hidden[1:])]
         inputs = tuple(
@@ -163,14 +161,3 @@ def _products(values: Tensor, others: Tensor) -> Tensor:
     if values.dtype == torch.float16 and values.is_cuda:
         return torch.bmm(values, others, out_dtype=torch.float32)
     return torch.bmm(values.float(), others.float())
-
-
-@contextmanager
-def _exact() -> Iterator[None]:
-    """Within it cuDNN does not round what it multiplies to ten bits (TF32), as it would else."""
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.allow_tf32 = before
