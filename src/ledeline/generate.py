@@ -18,6 +18,7 @@ from ledeline.outputs.notes import Notes
 from ledeline.progress import Progress, silent
 
 LONG_WINDOW: Final = 5.0  # seconds; so much work a kill may undo, and a window grows no more
+SHORT_WINDOW: Final = 0.25  # seconds; as on a GPU, for which a few texts are too few
 
 
 class Answering(Protocol):
@@ -88,8 +89,9 @@ def windows(
                 began = time.monotonic()
                 yield window
                 window = []
-                quick = time.monotonic() - began < LONG_WINDOW
-                size = min(2 * size, LARGEST_WINDOW) if full and quick else size
+                seconds = time.monotonic() - began
+                growth = 8 if seconds < SHORT_WINDOW else 2 if seconds < LONG_WINDOW else 1
+                size = min(growth * size, LARGEST_WINDOW) if full else size
     except LedelineError as error:
         failure = error
     if window:

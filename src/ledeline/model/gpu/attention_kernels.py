@@ -61,7 +61,7 @@ def weighed(
         tl.store(out + k + terms, tl.sum(sums, 0), mask=inside)
 
 
-@triton.jit(do_not_specialize=["j", "length"])
+@triton.jit(do_not_specialize=["j", "length", "batch"])
 def attend(
     inputs,
     keys,
@@ -93,7 +93,7 @@ def attend(
     weighed(weights / total, values, out, row, length, size, PLACES, DEEP, EXACT)
 
 
-@triton.jit(do_not_specialize=["j", "length"])
+@triton.jit(do_not_specialize=["j", "length", "batch"])
 def attend_back(
     d_sums,
     keys,

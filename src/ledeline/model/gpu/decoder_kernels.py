@@ -14,7 +14,7 @@ from ledeline.model.gpu.language import tl, triton
 # --- forth ------------------------------------------------------------------------------------
 
 
-@triton.jit(do_not_specialize=["j", "steps"])
+@triton.jit(do_not_specialize=["j", "steps", "batch"])
 def layer_forward(
     inputs,
     weight,
@@ -77,7 +77,7 @@ def layer_forward(
     tl.store(gates_at, values, mask=wide_mask)
 
 
-@triton.jit(do_not_specialize=["j", "steps"])
+@triton.jit(do_not_specialize=["j", "steps", "batch"])
 def mix(
     inputs,
     weight,
@@ -133,7 +133,7 @@ def load_cell(d_own, gates, cells, d_cells, step, places, at, mask, wide_mask, b
     return values, before, cell, d_cell, owed
 
 
-@triton.jit(do_not_specialize=["j"])
+@triton.jit(do_not_specialize=["j", "batch"])
 def mix_back(
     d_sums,
     weight,
@@ -182,7 +182,7 @@ def mix_back(
     tl.store(d_cells + places, d_cell, mask=mask)
 
 
-@triton.jit(do_not_specialize=["j", "steps"])
+@triton.jit(do_not_specialize=["j", "steps", "batch"])
 def layer_back(
     d_gates,
     weight,
@@ -254,7 +254,7 @@ def layer_back(
         tl.store(d_cells_below + places, d_cell, mask=mask)
 
 
-@triton.jit(do_not_specialize=["j", "steps"])
+@triton.jit(do_not_specialize=["j", "steps", "batch"])
 def first_back(
     d_gates,
     weight,

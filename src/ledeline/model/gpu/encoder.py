@@ -112,7 +112,7 @@ def _add(hidden, states, size, SIZE: tl.constexpr):
     tl.store(states + (row * length + step) * size + units, one + other, mask=units < size)
 
 
-@triton.jit(do_not_specialize=["step", "length"])
+@triton.jit(do_not_specialize=["step", "length", "batch"])
 def _forward(
     gates,
     own,
@@ -161,7 +161,7 @@ def _forward(
     tl.store(gates_at, values, mask=wide_mask)
 
 
-@triton.jit(do_not_specialize=["step", "length"])
+@triton.jit(do_not_specialize=["step", "length", "batch"])
 def _backward(
     gates,
     own,
