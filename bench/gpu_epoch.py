@@ -2,7 +2,9 @@
 
 The process is fresh, and so is Triton's cache unless `--warm` is said: the time to the first step
 has everything in it that a first run on a new machine has to do. The first step begins when all
-shapes are captured and the data lies on the device.
+shapes are captured and the data lies on the device. Of its parts, the rehearsal is a validation,
+which compiles what it needs; the data are read meanwhile, and "reading behind it" is what was left
+of that; the warm-up takes a step of every shape, and compiles the rest.
 
 The epoch is from there to the end of the run: steps, looks, metrics, validation with its headlines,
 the checkpoint written. "Steps alone" is what the steps would take with nothing between them: when
@@ -50,6 +52,7 @@ from ledeline.dataset import Column as Sequences
 from ledeline.prepare import prepare
 from ledeline.train import loop
 from ledeline.train.captured import Captured
+from ledeline.train.journal import METRICS
 from ledeline.train.step import Plain
 from ledeline.train.validation import Validation
 from ledeline.train.watch import Look, Nobody
@@ -64,6 +67,10 @@ COLUMNS = [
     Column("graphs", "graphs", "d"),
     Column("from_command", "command to first step, s", ".1f"),
     Column("from_train", "of it in train(), s", ".1f"),
+    Column("rehearsal", "rehearsal, s", ".1f"),
+    Column("reading", "reading behind it, s", ".1f"),
+    Column("warm_up", "warm-up, s", ".1f"),
+    Column("capture", "capture, s", ".1f"),
     Column("compiled", "kernels compiled", "d"),
     Column("compiled_later", "later", "d"),
     Column("steps", "steps, s", ".2f"),
@@ -208,13 +215,17 @@ def trained(config: TrainConfig, folder: Path) -> tuple[Captured | Plain, dict[s
     seen, began = Seen(), time.time()
     with seen_steps(seen):
         loop.train(config, folder, watch=seen)
-    end, when = time.time(), seen.times
+    end, when, start = time.time(), seen.times, first_line(folder)
     num_pairs, whole = len(Dataset(config.data.dataset)["train"]), end - when["first"]
     return seen.steps, {
         "pairs": num_pairs,
-        "graphs": seen.steps.figures.get("graphs"),
+        "graphs": start.get("graphs"),
         "first_step": when["first"],
         "from_train": when["first"] - began,
+        "rehearsal": start.get("seconds_to_rehearse"),
+        "reading": start.get("seconds_to_read"),
+        "warm_up": start.get("seconds_to_warm_up"),
+        "capture": start.get("seconds_to_capture"),
         "compiled": seen.num_compiled,
         "compiled_later": num_compiled() - seen.num_compiled,
         "steps": when["stepped"] - when["first"],
@@ -226,6 +237,13 @@ def trained(config: TrainConfig, folder: Path) -> tuple[Captured | Plain, dict[s
         "reserved": torch.cuda.max_memory_reserved() / 2**30 if CUDA else None,
         "used": used() if CUDA else None,
     }
+
+
+def first_line(folder: Path) -> dict[str, Any]:
+    """What the journal says of the start."""
+    with (folder / METRICS).open(encoding="utf-8") as lines:
+        start: dict[str, Any] = json.loads(next(lines))
+    return start
 
 
 def seconds_alone(steps: Captured, replays: int) -> float:

@@ -30,6 +30,7 @@ from ledeline.model.pairs import Pairs
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.progress import silent
 from ledeline.train.captured import Captured, CudaGraphs, Work
+from ledeline.train.precision import precision
 from ledeline.train.resident import Resident
 from ledeline.train.step import Step, adam, set_rate
 from rows import Column, Rows, Table
@@ -103,7 +104,7 @@ class Made:
             OptimizerConfig(batch_size=shape.batch),
             run=RunConfig(precision=precision),
         )
-        self.split, self.shape = MadeUp(sizes, shape), shape
+        self.split, self.shape, self.run = MadeUp(sizes, shape), shape, config.run
         self.model = Seq2Seq(config.system, sizes.vocabulary).to(DEVICE).train()
         self.step = Step(self.model, self.model, adam(self.model), config)
         set_rate(self.step.optimizer, LEARNING_RATE)
@@ -158,7 +159,8 @@ def plain_captured(made: Made) -> Work:
 def fast(made: Made) -> Work:
     """As `ledeline train` does it; the shape is exactly the one asked for."""
     batches = Batches(made.split, size=made.shape.batch, seed=1)
-    steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls(), silent)
+    steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
+    steps.prepare(silent)
     return partial(steps.take, Draw(batches.plan(0), 0))
 
 
@@ -201,19 +203,19 @@ def agree(options: argparse.Namespace, rows: Rows) -> bool:
     table, worst = Table(rows, "agree", *COLUMNS), 0.0
     for system in options.systems or SYSTEMS:
         exact = math.nan
-        for precision in ("float32", "bfloat16"):
+        for kind in ("float32", "bfloat16"):
             with no_tf32():
-                make = partial(Made, system, options.sizes, options.shape, 0.0, precision)
+                make = partial(Made, system, options.sizes, options.shape, 0.0, kind)
                 found = {
                     "plain": learned(make(), "plain"),
-                    "eager": Learned(textbook_loss(make(), precision)),
+                    "eager": Learned(textbook_loss(make(), kind)),
                     "fast": learned(make(), "fused"),
                 }
-            exact = found["plain"].loss if precision == "float32" else exact
+            exact = found["plain"].loss if kind == "float32" else exact
             for name, one in found.items():
                 offs = apart(one, found["plain"])
-                worst = max([worst, *offs.values()]) if precision == "float32" else worst
-                figures = {"system": system, "precision": precision, "way": name, **offs}
+                worst = max([worst, *offs.values()]) if kind == "float32" else worst
+                figures = {"system": system, "precision": kind, "way": name, **offs}
                 figures |= {"loss": one.loss, "later": one.later}
                 table.add(**figures, off_float32=abs(one.loss / exact - 1))
     print(f"\nat most {worst:.1e} apart in float32; {CLOSE:.0e} is allowed", flush=True)
@@ -223,19 +225,19 @@ def agree(options: argparse.Namespace, rows: Rows) -> bool:
 def learned(made: Made, wanted: Any) -> Learned:
     step, pairs = made.step, made.pairs()
     with way(wanted):
-        first = valued(step, pairs)
+        first = valued(made, pairs)
         first.backward()
         gradients = torch.cat([one.grad.flatten().double() for one in made.model.parameters()])
         step.optimizer.zero_grad()
         for _ in range(3):
             step(pairs, 1 / made.shape.batch)
-        return Learned(first.item(), gradients, valued(step, pairs).item())
+        return Learned(first.item(), gradients, valued(made, pairs).item())
 
 
-def valued(step: Step, pairs: Pairs) -> Tensor:
+def valued(made: Made, pairs: Pairs) -> Tensor:
     """The mean loss, in the precision of the step."""
-    with torch.autocast(DEVICE, torch.bfloat16, enabled=step._bfloat16):
-        return loss(step.model, pairs)
+    with precision(made.run, made.model.device):
+        return loss(made.model, pairs)
 
 
 def textbook_loss(made: Made, precision: str) -> float:

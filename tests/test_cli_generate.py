@@ -59,6 +59,8 @@ class Headliner:
             print("load", *folders, precision, file=sys.stderr)
         return cls()
 
+    first_window = 64
+
     def answers(self, texts, options=Options(), *, first=1):
         if "SHOW" in os.environ:
             print("options", asdict(options), file=sys.stderr)
@@ -67,7 +69,7 @@ class Headliner:
 
 module = types.ModuleType("ledeline.headliner")
 module.Options, module.Headliner = Options, Headliner
-module.FIRST_WINDOW, module.LARGEST_WINDOW = 64, 2048
+module.LARGEST_WINDOW = 2048
 sys.modules["ledeline.headliner"] = module
 
 if "SHOW_MODULES" in os.environ:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from ledeline.corpus.inputs import File, Input, Stream, Texts
 from ledeline.corpus.records import Record, text_record
 from ledeline.corpus.tables import write_table
 from ledeline.errors import CorpusError
-from ledeline.generate import FIRST_WINDOW, LARGEST_WINDOW, Outcome, generate, windows
+from ledeline.generate import LARGEST_WINDOW, Outcome, generate, windows
 from ledeline.headline import Candidate, Caution, Headline
 from ledeline.outputs import Answer
 from ledeline.outputs.files import open_output
@@ -38,6 +38,7 @@ TABLES = ["out.jsonl", "out.csv", "out.tsv", "out.parquet"]
 class Fake:
     """Answers with the first words in capitals; a window with a word it fails on, by failing."""
 
+    first_window: ClassVar[int] = 64
     fails_on: str | None = None
     windows: list[tuple[int, int]] = field(default_factory=list)  # first, length
 
@@ -95,7 +96,7 @@ def written(folder: Path, name: str, data: str | bytes) -> Path:
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generation, "FIRST_WINDOW", 2)
+    monkeypatch.setattr(Fake, "first_window", 2)
     monkeypatch.setattr(generation, "LARGEST_WINDOW", 4)
 
 
@@ -107,18 +108,18 @@ def some(number: int) -> Iterator[Record]:
 
 
 def test_windows_grow_to_a_bound_and_keep_the_order():
-    got = list(windows(some(10_000), lambda: False))
+    got = list(windows(some(10_000), lambda: False, 64))
     sizes = [len(window) for window in got]
-    assert sizes[:3] == [64, 512, 2048]
+    assert sizes[:6] == [64, 128, 256, 512, 1024, 2048]
     assert max(sizes) == LARGEST_WINDOW == 2048
     assert [record.line for window in got for record in window] == list(range(1, 10_001))
 
 
 def test_windows_that_take_long_do_not_grow(monkeypatch):
-    seconds = iter([0, 4.9, 10, 10.3, 20, 25, 30, 35, 40, 40.2] + [50, 54] * 100)
+    seconds = iter([0, 4.9, 10, 14.9, 20, 25, 30, 35] + [40] * 100)
     monkeypatch.setattr(generation.time, "monotonic", lambda: next(seconds))
-    sizes = [len(window) for window in windows(some(6000), lambda: False)]
-    assert sizes[:6] == [64, 128, 256, 256, 256, 2048]
+    sizes = [len(window) for window in windows(some(2000), lambda: False, 64)]
+    assert sizes[:6] == [64, 128, 256, 256, 256, 512]
 
 
 def test_no_more_is_read_than_a_window_holds():
@@ -131,7 +132,7 @@ def test_no_more_is_read_than_a_window_holds():
             yield record
 
     given = 0
-    for window in windows(counting(), lambda: False):
+    for window in windows(counting(), lambda: False, 64):
         given += len(window)
         assert read == given
 
@@ -139,9 +140,8 @@ def test_no_more_is_read_than_a_window_holds():
 def test_a_window_ends_where_the_next_record_is_not_there():
     records = some(200)
     waiting = iter([False, True] * 100)
-    got = list(windows(records, lambda: next(waiting)))
+    got = list(windows(records, lambda: next(waiting), 64))
     assert [len(window) for window in got] == [2] * 100
-    assert FIRST_WINDOW == 64
 
 
 def test_records_before_a_failure_are_given_first():
@@ -149,7 +149,7 @@ def test_records_before_a_failure_are_given_first():
         yield from some(3)
         raise CorpusError("the file breaks off")
 
-    got = windows(breaking(), lambda: False)
+    got = windows(breaking(), lambda: False, 64)
     assert len(next(got)) == 3
     with pytest.raises(CorpusError, match="breaks off"):
         next(got)

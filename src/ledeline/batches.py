@@ -22,6 +22,7 @@ class Position(NamedTuple):
 
 
 START: Final = Position(0, 0)
+FULL_ROWS: Final = 32  # a rectangle that is filled up has a multiple of them, or all that may be
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Plan:
 
     order: Ids  # all rows, those of a batch side by side
     bounds: Ids  # (batches, 2): where each batch lies in it, in the order they come
+    heights: Ids  # (batches,): rows of each rectangle where it is filled up
     source_widths: Ids  # (batches,): I of each rectangle
     headline_widths: Ids  # (batches,): J of each rectangle
 
@@ -56,7 +58,9 @@ class Batches:
     `world_size`-th pair of the same batch (none, where a batch has fewer pairs than ranks).
 
     Headlines with <eos> are as wide as the widest, rounded up to a `multiple`, but not beyond the
-    sources for that: so there are fewer shapes.
+    sources for that: so there are fewer shapes. Who fills batches up does so to one height for all
+    of a length: that of a full batch or, where a length has fewer pairs than that, little more than
+    it has.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Batches:
         ends = np.cumsum(np.bincount(lengths)).tolist() if len(split) else []
         self._runs = list(zip([0, *ends], ends, strict=False))  # of one length each
         self._bounds = _cut(self._runs, size)
+        self._heights = _heights(self._runs, size)
 
     def __len__(self) -> int:
         """Batches in an epoch."""
@@ -131,7 +136,8 @@ class Batches:
             order[run] = self._by_length[run][np.argsort(keys[run])]  # no two keys are alike
         turns = shuffled(self._seed, 2 * epoch + 1, len(self))
         sources, headlines = self._widths(order)
-        return Plan(order, self._bounds[turns], sources[turns], headlines[turns])
+        of_batches = self._bounds, self._heights, sources, headlines
+        return Plan(order, *(one[turns] for one in of_batches))
 
     def _widths(self, order: Ids) -> tuple[Ids, Ids]:
         """Of the rectangles of each batch, before the batches are shuffled."""
@@ -161,3 +167,10 @@ def _cut(runs: list[tuple[int, int]], size: int) -> Ids:
         for start in range(begin, stop, size)
     ]
     return np.array(bounds, np.int64).reshape(-1, 2)
+
+
+def _heights(runs: list[tuple[int, int]], size: int) -> Ids:
+    """Rows of each batch that `_cut` makes, once it is filled up."""
+    counts = np.diff(np.array(runs, np.int64).reshape(-1, 2)).squeeze(1)
+    heights = np.minimum(size, -(-counts // FULL_ROWS) * FULL_ROWS)
+    return np.repeat(heights, -(-counts // size))

@@ -12,17 +12,20 @@ from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
 from ledeline.errors import LedelineError
 from ledeline.headline import Caution, Headline
-from ledeline.headliner import FIRST_WINDOW, LARGEST_WINDOW, Options
+from ledeline.headliner import LARGEST_WINDOW, Options
 from ledeline.outputs import Answer, Output
 from ledeline.outputs.notes import Notes
 from ledeline.progress import Progress, silent
 
 LONG_WINDOW: Final = 5.0  # seconds; so much work a kill may undo, and a window grows no more
-SHORT_WINDOW: Final = 0.25  # seconds; as on a GPU, for which a few texts are too few
 
 
 class Answering(Protocol):
     """What writes headlines: a `ledeline.headliner.Headliner`."""
+
+    @property
+    def first_window(self) -> int:
+        """Texts to begin with."""
 
     def answers(
         self, texts: Sequence[object], options: Options, *, first: int = 1
@@ -56,7 +59,7 @@ def generate(
     try:
         with stop.listening():
             num_done, records = output.resume(given.records(whole=output.needs_whole_records))
-            for window in windows(records, given.waits):
+            for window in windows(records, given.waits, headliner.first_window):
                 answers = _answers(headliner, window, options, num_done + 1)
                 with stop.held():
                     output.write(answers)
@@ -71,14 +74,13 @@ def generate(
 
 
 def windows(
-    records: Iterator[Record | BadRow], waits: Callable[[], bool]
+    records: Iterator[Record | BadRow], waits: Callable[[], bool], size: int
 ) -> Iterator[list[Record | BadRow]]:
-    """Yield records in lists that grow as long as they are worked on quickly.
+    """Yield records in lists that grow from this size on, as long as they are worked on quickly.
 
     A list ends early where the next record is not there yet. Where reading fails, the records
     before that are given first.
     """
-    size = FIRST_WINDOW
     window: list[Record | BadRow] = []
     failure: LedelineError | None = None
     try:
@@ -89,9 +91,8 @@ def windows(
                 began = time.monotonic()
                 yield window
                 window = []
-                seconds = time.monotonic() - began
-                growth = 8 if seconds < SHORT_WINDOW else 2 if seconds < LONG_WINDOW else 1
-                size = min(growth * size, LARGEST_WINDOW) if full else size
+                quick = time.monotonic() - began < LONG_WINDOW
+                size = min(2 * size, LARGEST_WINDOW) if full and quick else size
     except LedelineError as error:
         failure = error
     if window:

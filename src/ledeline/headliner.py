@@ -38,7 +38,7 @@ Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 SHIPPED: Final = Path(__file__).parent / "models" / "default"
 # Texts of a stream that are worked on together: few first, so that the first headlines come soon.
-FIRST_WINDOW, LARGEST_WINDOW = 64, 2048
+FIRST_WINDOWS, LARGEST_WINDOW = {"cpu": 64, "cuda": 512}, 2048
 _WORTH_A_THREAD: Final = 4  # sources, below which threads share the products instead
 _CPU_BATCH: Final = 32
 # A GPU is kept busy by as many texts as come to so many scores a step, if that is not more than so
@@ -97,6 +97,11 @@ class Headliner:
             )
         return cls([open_model(folder, device) for folder in folders or (SHIPPED,)], precision)
 
+    @property
+    def first_window(self) -> int:
+        """Texts of a stream to begin with: few on a CPU, so that the first headlines come soon."""
+        return FIRST_WINDOWS["cpu" if self._on_cpu else "cuda"]
+
     def __call__(
         self,
         text: object,
@@ -126,7 +131,7 @@ class Headliner:
         if isinstance(texts, io.TextIOWrapper):
             with suppress(io.UnsupportedOperation):  # some of it was read already
                 texts.reconfigure(errors="surrogateescape")
-        remaining, size, first = iter(texts), FIRST_WINDOW, 1
+        remaining, size, first = iter(texts), self.first_window, 1
         while window := list(islice(remaining, size)):
             yield from self.answers(window, options, first=first)
             first, size = first + len(window), min(2 * size, LARGEST_WINDOW)

@@ -10,7 +10,7 @@ from torch.nn import functional
 from ledeline.model import recurrence
 from ledeline.model.attention import Attention, Memory
 from ledeline.model.dropout import Dropout
-from ledeline.model.encoder import Encoded
+from ledeline.model.encoder import Encoded, embed
 from ledeline.model.gpu import support
 from ledeline.model.recurrence import Layer, Words
 
@@ -101,7 +101,7 @@ class Decoder(nn.Module):
 
     def _embedded(self, words: Tensor) -> Tensor:
         """`E_t y`, thinned out by the dropout. (B, J) -> (B, J, D)."""
-        embedded: Tensor = self.dropout(self.embedding(support.narrow(words)))
+        embedded: Tensor = self.dropout(embed(self.embedding, words))
         return embedded
 
     def _word_gates(self, embedded: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -43,11 +44,21 @@ class Encoder(nn.Module):
 
     def forward(self, sources: Tensor, lengths: Tensor | None = None) -> Encoded:
         """Sources (B, I), and their lengths (B,) on the CPU where they are not all I."""
-        states, ends = self.embedding(support.narrow(sources)), []
+        states, ends = embed(self.embedding, sources), []
         for layer in self.layers:
             states, end = _summed(layer, self.dropout(states), lengths)
             ends.append(end)
         return Encoded(states, tuple(ends))
+
+
+def embed(embedding: nn.Embedding, words: Tensor) -> Tensor:
+    """`E x` of each word. (B, I) -> (B, I, D)."""
+    if torch.is_grad_enabled() and support.takes(embedding.weight):
+        from ledeline.model.gpu import embedding as kernels
+
+        return kernels.embed(words, embedding.weight)
+    embedded: Tensor = embedding(words)
+    return embedded
 
 
 def _summed(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Ends]:

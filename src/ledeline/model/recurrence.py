@@ -62,7 +62,8 @@ def unroll(
     if torch.is_autocast_enabled(device):
         low, exact = torch.get_autocast_dtype(device), torch.float32
     with torch.autocast(device, enabled=False):
-        if memory.mask is None and support.takes(words.embedded):
+        short = memory.mask is None and memory.keys.shape[1] <= support.LONGEST
+        if short and support.takes(words.embedded):
             from ledeline.model.gpu import decoder
 
             return decoder.unroll(words, layers, factors, feed, mix, memory, low)

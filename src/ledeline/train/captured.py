@@ -3,12 +3,15 @@
 A step of one shape is always the same sequence of kernels, so it is captured once and then replayed
 with a single call. What changes from step to step is written where the kernels read it: the order
 of the epoch once an epoch, and the number of the batch. All shapes of a run are known before it
-begins, since seed and epoch fix every batch. A batch with fewer pairs than others is filled up.
+begins, since seed and epoch fix every batch. A batch with fewer pairs than others of its length is
+filled up.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -21,11 +24,11 @@ from ledeline.config import TrainConfig
 from ledeline.model.dropout import WHOLE
 from ledeline.progress import Progress
 from ledeline.train.processes import World
-from ledeline.train.resident import NumSteps, Resident, Shape, shapes_of
+from ledeline.train.resident import NumSteps, Resident, Shape, shapes_of, size_of
 from ledeline.train.step import Step
 
-MULTIPLE: Final = 4  # of the headlines' widths: more makes fewer graphs, but longer steps
-MOST_GRAPHS: Final = 1000  # some 30 ms each; the rarest shapes of many go without
+MULTIPLE: Final = 8  # of the headlines' widths: more makes fewer graphs, but longer steps
+MOST_GRAPHS: Final = 1000  # they take time and memory; the rarest shapes of many go without
 STAGES: Final = ("warm up", "capture")
 
 Work = Callable[[], None]
@@ -38,7 +41,7 @@ class Graphs(Protocol):
         """Do the work once, so that all is loaded and compiled."""
 
     def rest(self) -> None:
-        """Hand back the memory that warming up took."""
+        """Wait until all is done, and hand back the memory that nothing needs any more."""
 
     def capture(self, work: Work) -> Work:
         """Capture the work without doing it."""
@@ -58,7 +61,7 @@ class CudaGraphs:
             work()
 
     def rest(self) -> None:
-        """Hand back the memory that warming up took."""
+        """Wait until all is done, and hand back the memory that nothing needs any more."""
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
 
@@ -81,20 +84,20 @@ def can_capture(config: TrainConfig, world: World) -> bool:
 
 
 class Captured:
-    """Steps captured for every shape that the given epochs have."""
+    """Steps captured for every shape that the given epochs have.
 
-    def __init__(
-        self,
-        step: Step,
-        batches: Batches,
-        epochs: Iterable[int],
-        graphs: Graphs,
-        progress: Progress,
-    ) -> None:
-        began, model = time.perf_counter(), step.model
-        self._step, self._num_steps = step, model.num_steps
+    The split is read, and its shapes are looked for, in the background until `prepare` wants them.
+    """
+
+    _resident: Resident
+
+    def __init__(self, step: Step, batches: Batches, epochs: Iterable[int], graphs: Graphs) -> None:
+        model = step.model
+        self._step, self._graphs, self._num_steps = step, graphs, model.num_steps
         self._headline_lengths = batches.split.headlines.lengths()
-        self._resident = Resident(batches.split, model.num_steps, model.device)
+        reader = ThreadPoolExecutor(1)
+        self._coming = reader.submit(_read, batches, epochs, model.num_steps, model.device)
+        reader.shutdown(wait=False)
         put = partial(torch.zeros, device=model.device)
         self._rows = put(len(batches), batches.size, dtype=torch.int64)
         self._counts = put(len(batches), dtype=torch.float64)  # pairs of each batch
@@ -102,13 +105,25 @@ class Captured:
         self._places = torch.arange(batches.size, device=model.device)
         self._plan: Plan | None = None
         self._shapes: list[Shape] = []  # of the plan's batches
+        self._replays: dict[Shape, Work] = {}
+        self.figures: dict[str, Any] = {}
+
+    def prepare(self, progress: Progress) -> None:
+        """A graph for each shape, the largest first, so that the others fit in its memory."""
+        with self._timed("read"):
+            self._resident, often = self._coming.result()
+        model, most = self._step.model, often.most_common(MOST_GRAPHS)
         model.dropout.share = WHOLE
         model.train()
-        self._replays = self._prepared(batches, epochs, graphs, progress)
-        self.figures: dict[str, Any] = {
-            "graphs": len(self._replays),
-            "seconds_to_capture": round(time.perf_counter() - began, 1),
-        }
+        ordered = sorted((shape for shape, _ in most), key=size_of, reverse=True)
+        work = {shape: partial(self._learn, shape) for shape in ordered}
+        with self._timed("warm_up"):
+            self._warm_up(work.values(), progress)
+        with self._timed("capture"):
+            for number, (shape, one) in enumerate(work.items(), start=1):
+                self._replays[shape] = self._graphs.capture(one)
+                progress(STAGES[1], number, len(work))
+        self.figures["graphs"] = len(work)
         if model.device.type == "cuda":
             self.figures["gpu_memory"] = torch.cuda.memory_reserved()
 
@@ -124,10 +139,11 @@ class Captured:
 
     def _learn(self, shape: Shape) -> None:
         """The step that is captured: all it reads is on the device."""
-        rows = self._rows[self._number].squeeze(0)  # (1, B) -> (B,)
+        height, *sides = shape
+        rows = self._rows[self._number].squeeze(0)[:height]  # (1, batch size) -> (B,)
         count = self._counts[self._number]  # (1,)
-        present = (self._places < count).float()  # (B,)
-        self._step(self._resident.pairs(rows, *shape), 1 / count.squeeze(0), present)
+        present = (self._places[:height] < count).float()  # (B,)
+        self._step(self._resident.pairs(rows, *sides), 1 / count.squeeze(0), present)
 
     def _load(self, plan: Plan) -> None:
         """Put the order of an epoch on the device; the last pair of a batch fills it up."""
@@ -137,27 +153,36 @@ class Captured:
         self._counts.copy_(torch.from_numpy((stops - starts).squeeze(1)))
         self._plan, self._shapes = plan, shapes_of(plan, self._num_steps)
 
-    def _prepared(
-        self, batches: Batches, epochs: Iterable[int], graphs: Graphs, progress: Progress
-    ) -> dict[Shape, Work]:
-        """A graph for each shape, the largest first, so that the others fit in its memory."""
-        often = shapes(map(batches.plan, epochs), self._num_steps).most_common(MOST_GRAPHS)
-        ordered = sorted((shape for shape, _ in often), key=sum, reverse=True)
-        work = {shape: partial(self._learn, shape) for shape in ordered}
+    def _warm_up(self, work: Collection[Work], progress: Progress) -> None:
+        """Do each once, and then undo what was learned.
+
+        Every shape, since a product may have a kernel of its own for each: they are loaded when
+        first used, which must not happen while something is captured.
+        """
+        self._graphs.rest()  # from what came before, such as a validation
         self._counts.fill_(1)  # of row 0, which all batches are of so far
         state = _state(self._step)
         before = [one.clone() for one in state]
-        for number, one in enumerate(work.values(), start=1):
-            graphs.warm_up(one)
+        for number, one in enumerate(work, start=1):
+            self._graphs.warm_up(one)
             progress(STAGES[0], number, len(work))
-        graphs.rest()
+        self._graphs.rest()
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
-        replays = {}
-        for number, (shape, one) in enumerate(work.items(), start=1):
-            replays[shape] = graphs.capture(one)
-            progress(STAGES[1], number, len(work))
-        return replays
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        """Note how long a part of the preparation took."""
+        began = time.perf_counter()
+        yield
+        self.figures[f"seconds_to_{part}"] = round(time.perf_counter() - began, 2)
+
+
+def _read(
+    batches: Batches, epochs: Iterable[int], num_steps: NumSteps, device: torch.device
+) -> tuple[Resident, Counter[Shape]]:
+    """The split on the device, and the shapes that its batches have."""
+    return Resident(batches.split, num_steps, device), shapes(map(batches.plan, epochs), num_steps)
 
 
 def shapes(plans: Iterable[Plan], num_steps: NumSteps) -> Counter[Shape]:

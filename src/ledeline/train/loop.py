@@ -13,7 +13,6 @@ from ledeline.errors import DatasetError, TrainingError
 from ledeline.model.dropout import seed
 from ledeline.model.gpu.support import exact, way
 from ledeline.model.seq2seq import Seq2Seq
-from ledeline.progress import Progress
 from ledeline.train.captured import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.clock import Clock, Pace
 from ledeline.train.journal import Journal, circumstances
@@ -77,11 +76,14 @@ def train(
                 run.keep(standing)
         standing = share(standing, model, optimizer, world)
         step = Step(model, world.wrap(model), optimizer, config)
+        steps, began = _steps(step, batches, standing, config, world), time.perf_counter()
+        rehearsed = {}
         if world.device.type == "cuda" and not standing.finished:
             _validate(model, dataset, config, world, standing, watch)  # a rehearsal: all compiles
-        steps = _steps(step, batches, standing, config, world, watch.progress)
+            rehearsed = {"seconds_to_rehearse": round(time.perf_counter() - began, 2)}
+        steps.prepare(watch.progress)
         journal = stack.enter_context(Journal(folder if world.leads else None, standing.step))
-        about = {"processes": world.size, **circumstances(), **steps.figures}
+        about = {"processes": world.size, **circumstances(), **rehearsed, **steps.figures}
         journal.write("start", standing.step, **about)
         watch.begins(_beginning(config, model, dataset, world, standing))
 
@@ -159,13 +161,12 @@ def _steps(
     standing: Standing,
     config: TrainConfig,
     world: World,
-    progress: Progress,
 ) -> Steps:
     """The fastest way to take the steps that are left."""
     if not can_capture(config, world):
         return Plain(step, batches, world)
     epochs = range(standing.position.epoch, 0 if standing.finished else config.train.epochs)
-    return Captured(step, batches, epochs, CudaGraphs(), progress)
+    return Captured(step, batches, epochs, CudaGraphs())
 
 
 def _steps_a_look(world: World, pace: Pace) -> int:
@@ -202,7 +203,7 @@ def _validate(
     standing: Standing,
     watch: Watch,
 ) -> Validation:
-    means = validation_loss(model, dataset, config.train.batch_size, world, watch.progress)
+    means = validation_loss(model, dataset, config, world, watch.progress)
     epoch = standing.position.epoch  # counted from 0, and the next one already
     if not world.leads:
         return Validation(standing.step, epoch, means, None, 0, [])

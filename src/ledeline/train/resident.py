@@ -17,7 +17,7 @@ from ledeline.model.pairs import Pairs
 from ledeline.subword import EOS, PAD
 
 NumSteps = Callable[[Ids, Ids], Ids]  # of pairs with these source and headline lengths
-Shape = tuple[int, int]  # I, J
+Shape = tuple[int, int, int]  # B once it is filled up, I, J
 
 
 class Resident:
@@ -63,7 +63,14 @@ class Resident:
 def shapes_of(plan: Plan, num_steps: NumSteps) -> list[Shape]:
     """The shape of each batch of an epoch."""
     steps = num_steps(plan.source_widths, plan.headline_widths)
-    return list(zip(plan.source_widths.tolist(), steps.tolist(), strict=True))
+    sides = plan.heights, plan.source_widths, steps
+    return list(zip(*(one.tolist() for one in sides), strict=True))
+
+
+def size_of(shape: Shape) -> int:
+    """What memory goes by: with the largest first, all others fit where it was."""
+    height, length, width = shape
+    return height * (length + width)
 
 
 class _Side:

@@ -11,7 +11,9 @@ from ledeline.dataset import Batch
 from ledeline.model.dropout import WHOLE, Share
 from ledeline.model.pairs import Pairs
 from ledeline.model.seq2seq import Losses, Seq2Seq
+from ledeline.progress import Progress
 from ledeline.subword import UNK
+from ledeline.train.precision import precision
 from ledeline.train.processes import World
 from ledeline.train.tally import Tally
 
@@ -28,10 +30,7 @@ class Step:
     ) -> None:
         self.model, self.optimizer = model, optimizer
         self._wrapped, self._clip = wrapped, config.train.clip
-        self._device = model.device.type
-        self._bfloat16 = config.run.precision == "bfloat16" or (
-            config.run.precision == "auto" and self._device == "cuda"
-        )
+        self._run = config.run
         self.tally = Tally.of(model)
         self.norm = torch.zeros((), device=model.device)
 
@@ -40,7 +39,7 @@ class Step:
 
         Those where `present` (B,) is 0 instead of 1 only fill the batch up.
         """
-        with torch.autocast(self._device, torch.bfloat16, enabled=self._bfloat16):
+        with precision(self._run, self.model.device):
             losses: Losses = self._wrapped(pairs)
         total = losses.total()
         total = total if present is None else total * present
@@ -71,6 +70,9 @@ def set_rate(optimizer: torch.optim.Adam, rate: float) -> None:
 class Steps(Protocol):
     """A way to take steps."""
 
+    def prepare(self, progress: Progress) -> None:
+        """Do all that has to be done before the first one."""
+
     def take(self, draw: Draw) -> None:
         """Learn from the pairs of a batch."""
 
@@ -88,6 +90,9 @@ class Plain:
     def __init__(self, step: Step, batches: Batches, world: World) -> None:
         self._step, self._batches, self._world = step, batches, world
         self.figures: dict[str, Any] = {}
+
+    def prepare(self, progress: Progress) -> None:
+        """There is nothing to do."""
 
     def take(self, draw: Draw) -> None:
         """Learn from this process's pairs of a batch.

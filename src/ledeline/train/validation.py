@@ -15,8 +15,9 @@ from ledeline.model.seq2seq import Seq2Seq
 from ledeline.progress import Progress, silent
 from ledeline.reasons import force
 from ledeline.search import greedy
+from ledeline.train.precision import precision
 from ledeline.train.processes import World
-from ledeline.train.resident import Resident, shapes_of
+from ledeline.train.resident import Resident, shapes_of, size_of
 from ledeline.train.tally import Means, Tally
 
 STAGE = "validate"
@@ -57,29 +58,39 @@ class Validation:
 
 @torch.no_grad()
 def validation_loss(
-    model: Seq2Seq, dataset: Dataset, batch_size: int, world: World, progress: Progress = silent
+    model: Seq2Seq,
+    dataset: Dataset,
+    config: TrainConfig,
+    world: World,
+    progress: Progress = silent,
 ) -> Means:
-    """The losses over the whole validation split, from batches put together on the device."""
+    """The losses over the whole validation split, from batches put together on the device.
+
+    The largest come first, and the precision is that of the steps.
+    """
     split, tally = dataset["valid"], Tally.of(model)
-    batches = Batches(split, size=batch_size, seed=0)
+    batches = Batches(split, size=config.train.batch_size, seed=0)
     plan, lengths = batches.plan(0), split.headlines.lengths()
     resident = Resident(split, model.num_steps, model.device)
     order = torch.from_numpy(plan.order).to(model.device)
     mine = slice(world.rank, None, world.size)
     model.eval()
-    for number, shape in enumerate(shapes_of(plan, model.num_steps)):
-        place = slice(*plan.bounds[number].tolist())
+    batch_shapes = zip(shapes_of(plan, model.num_steps), plan.bounds.tolist(), strict=True)
+    ordered = sorted(batch_shapes, key=lambda one: size_of(one[0]), reverse=True)
+    for number, ((_, *sides), bounds) in enumerate(ordered, start=1):
+        place = slice(*bounds)
         if num_pairs := len(own := plan.order[place][mine]):
-            tally.add(model(resident.pairs(order[place][mine], *shape)))
+            with precision(config.run, model.device):
+                tally.add(model(resident.pairs(order[place][mine], *sides)))
             tally.count(int((lengths[own] + 1).sum()), num_pairs)
-        progress(STAGE, number + 1, len(batches))
+        progress(STAGE, number, len(batches))
     return tally.means(world)
 
 
 def write_headlines(
     model: Seq2Seq, dataset: Dataset, config: TrainConfig
 ) -> tuple[rouge.Rouge | None, int, list[Sample]]:
-    """Write the first headlines of the validation split greedily, and score them."""
+    """Write the first headlines of the validation split greedily, in float32, and score them."""
     model.eval()
     split = dataset["valid"]
     number = min(config.validation.headlines, len(split))
@@ -87,7 +98,8 @@ def write_headlines(
     for rows in _chunks(number, config.train.batch_size):
         sources, lengths = split.sources.padded(rows)
         for row, ids in zip(rows.tolist(), greedy(model, sources, lengths), strict=True):
-            sample = _sample(model, dataset, row, ids, row < config.validation.samples)
+            with precision(config.run, model.device):
+                sample = _sample(model, dataset, row, ids, row < config.validation.samples)
             text, reference = (dataset.profile.join(w) for w in (sample.headline, sample.reference))
             scores.append(rouge.score(text, reference, _QUICK))
             samples += [sample] if row < config.validation.samples else []

@@ -117,6 +117,7 @@ class TestFloat32:
             (2, 3, 3, 1, 2),
             (4, 1, 2, 5, 2),
             (2, 3, 6, 2, 1),
+            (1, 260, 1, 5, 1),
         ],
     )
     def test_edges(self, batch, length, steps, size, layers):
@@ -256,7 +257,9 @@ class TestWhatIsKept:
 
 
 class TestChoice:
-    @pytest.mark.parametrize("given", [{"masked": True}, {"dtype": torch.float64}], ids=str)
+    @pytest.mark.parametrize(
+        "given", [{"masked": True}, {"dtype": torch.float64}, {"length": 5}], ids=str
+    )
     def test_plain_where_kernels_do_not_fit(self, monkeypatch, given):
         from ledeline.model.gpu import decoder
 
@@ -264,6 +267,7 @@ class TestChoice:
             raise AssertionError("the kernels ran")
 
         monkeypatch.setattr(decoder, "unroll", fail)
+        monkeypatch.setattr(support, "LONGEST", 4)
         one = case(**given)
         found, expected = answers(one, FAST), answers(one, "plain")
         assert all(torch.equal(found[name], value) for name, value in expected.items())

@@ -91,13 +91,16 @@ def case(batch: int = 3, length: int = 3, width: int = 5, size: int = 6) -> Case
 
 
 def same(found: Answers, expected: Answers, tolerance: float = 1e-5) -> None:
-    """All alike, each within the tolerance times its own largest value."""
+    """All alike, each within the tolerance times its own largest value, or a tenth.
+
+    The two directions may cancel each other, and leave little but rounding.
+    """
     assert found.keys() == expected.keys()
     for name, one in expected.items():
         assert found[name].shape == one.shape, name
         assert found[name].dtype == torch.float32, name
         error = (found[name].double() - one).abs().max().item()
-        assert error <= tolerance * one.abs().max().item(), name
+        assert error <= tolerance * max(one.abs().max().item(), 0.1), name
 
 
 def close_in_low_precision(one: Case) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,13 @@ class TestTakes:
             assert not support.takes(torch.zeros(1))
         if DEVICE == "cuda":
             assert not support.takes(torch.zeros(1, device="cuda"))
+
+    def test_a_gpu_without_room(self, monkeypatch):
+        about = SimpleNamespace(shared_memory_per_block_optin=100 * 1024)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)
+        assert not support._fits.__wrapped__(torch.device("cuda", 0))
+        about.shared_memory_per_block_optin = 227 * 1024
+        assert support._fits.__wrapped__(torch.device("cuda", 0))
 
     @needs_gpu
     def test_cuda(self):

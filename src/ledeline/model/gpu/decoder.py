@@ -185,10 +185,15 @@ class _Unroll(torch.autograd.Function):
 def _attention(kernel: Any, keys: Tensor, **more: int) -> Callable[..., None]:
     """A kernel that works row by row; it comes in a few sizes for all lengths."""
     batch, length, _ = keys.shape
-    places = max(16, triton.next_power_of_2(length))
+    places = max(32, triton.next_power_of_2(length))
+    deep = min(64, _TILE // (places * keys.element_size()))
+    stages = min(4, _ROOM // (places * deep * keys.element_size()))
     exact = keys.dtype == torch.float32
-    sizes = {"PLACES": places, "DEEP": 64, "EXACT": exact, "num_warps": 4, "num_stages": 4}
+    sizes = {"PLACES": places, "DEEP": deep, "EXACT": exact, "num_warps": 4, "num_stages": stages}
     return partial(kernel[(batch,)], **sizes, **more)
+
+
+_TILE, _ROOM = 2**16, 2**17  # bytes of a tile of the memory, and of all tiles under way
 
 
 def _interleaved(bias: Tensor, low: torch.dtype) -> Tensor:

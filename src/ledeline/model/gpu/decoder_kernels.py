@@ -133,6 +133,37 @@ def load_cell(d_own, gates, cells, d_cells, step, places, at, mask, wide_mask, b
     return values, before, cell, d_cell, owed
 
 
+@triton.jit
+def through_weight(
+    d_gates,
+    weight,
+    step,
+    half,
+    rows,
+    units,
+    batch,
+    size,
+    TALL: tl.constexpr,
+    WIDE: tl.constexpr,
+    DEEP: tl.constexpr,
+    EXACT: tl.constexpr,
+):
+    """From a layer's gates to one half of its input: 0 is what came from below, 1 its own state."""
+    return product(
+        d_gates + step * 4 * size,
+        4 * size,
+        weight + half * 4 * size * size,
+        tl.minimum(rows, batch - 1),
+        tl.minimum(units, size - 1),
+        4 * size,
+        True,
+        TALL,
+        WIDE,
+        DEEP,
+        EXACT,
+    )
+
+
 @triton.jit(do_not_specialize=["j", "batch"])
 def mix_back(
     d_sums,
@@ -230,18 +261,8 @@ def layer_back(
     if factor is not None:
         factor_at = factor + (rows.to(tl.int64) * steps + j)[:, None] * size + units[None, :]
         scale = tl.load(factor_at, mask=to_below, other=0.0).to(tl.float32)
-    d_input = product(
-        d_gates + step * 4 * size,
-        4 * size,
-        weight + half * 4 * size * size,
-        tl.minimum(rows, batch - 1),
-        tl.minimum(units, size - 1),
-        4 * size,
-        True,
-        TALL,
-        WIDE,
-        DEEP,
-        EXACT,
+    d_input = through_weight(
+        d_gates, weight, step, half, rows, units, batch, size, TALL, WIDE, DEEP, EXACT
     )
     if half == 1:
         tl.store(d_own + places, d_input, mask=mask)
@@ -286,18 +307,8 @@ def first_back(
     z_at = inputs + (step + rows)[:, None] * 2 * size + units[None, :]
     feed = tl.load(z_at, mask=later, other=0.0).to(tl.float32)
     owed = tl.load(d_z_at, mask=later, other=0.0).to(tl.float32)
-    d_input = product(
-        d_gates + step * 4 * size,
-        4 * size,
-        weight + half * 4 * size * size,
-        tl.minimum(rows, batch - 1),
-        tl.minimum(units, size - 1),
-        4 * size,
-        True,
-        TALL,
-        WIDE,
-        DEEP,
-        EXACT,
+    d_input = through_weight(
+        d_gates, weight, step, half, rows, units, batch, size, TALL, WIDE, DEEP, EXACT
     )
     if half == 1:
         tl.store(d_own + rows[:, None] * size + units[None, :], d_input, mask=mask)

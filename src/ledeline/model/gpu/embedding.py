@@ -20,8 +20,8 @@ from torch.nn import functional
 from ledeline.model.gpu.language import tl, triton
 
 CHUNK: Final = 32  # sorted places that a program adds up one by one
-_WIDE: Final = 256  # columns of a program of the first launch
-_PIECES: Final = (32, 32)  # chunks and columns that one of the second takes at once
+_WIDE: Final = 128  # columns of a program there: four to a thread, which so has all their rows
+_PIECES: Final = (32, 32)  # chunks and columns that a program takes at once in the second launch
 
 
 def embed(ids: Tensor, weight: Tensor) -> Tensor:
@@ -37,15 +37,15 @@ class _Embed(torch.autograd.Function):
     def forward(ctx: Any, ids: Tensor, weight: Tensor) -> Tensor:
         """Nothing but the ids is kept."""
         ctx.save_for_backward(ids)
-        ctx.vocabulary, ctx.exact = len(weight), weight.dtype
+        ctx.vocabulary = len(weight)
         return functional.embedding(ids, weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_rows: Tensor) -> tuple[None, Tensor]:
-        """Added up in float32, whatever comes in."""
+        """Added up in float32, whatever the type; autograd makes it the weight's."""
         (ids,) = ctx.saved_tensors
-        return None, _gradient(ids, d_rows, ctx.vocabulary).to(ctx.exact)
+        return None, _gradient(ids, d_rows, ctx.vocabulary)
 
 
 def _gradient(ids: Tensor, d_rows: Tensor, vocabulary: int) -> Tensor:
@@ -62,7 +62,7 @@ def _gradient(ids: Tensor, d_rows: Tensor, vocabulary: int) -> Tensor:
         SIZE=size,
         CHUNK=CHUNK,
         WIDE=wide,
-        num_warps=max(1, wide // 128),  # so a thread has all rows of its four columns
+        num_warps=1,
     )
     chunks, wide = _PIECES
     _add_set_aside[(num_chunks, triton.cdiv(size, wide))](
@@ -140,27 +140,26 @@ def _add_set_aside(
     looked at while the sums of this one are on their way.
     """
     start = tl.program_id(0).to(tl.int64) * CHUNK
+    columns = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
+    inside = columns < SIZE
     before = tl.load(ids + start - 1, mask=start > 0, other=-1)
     own = tl.load(ids + start + CHUNK - 1, mask=start + CHUNK < num_ids, other=-1)
-    if own != before:
-        columns = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
-        inside = columns < SIZE
-        at = start + CHUNK * (1 + tl.arange(0, CHUNKS))
-        going_on = _begin_with(own, ids, at, num_ids)
-        if tl.max(going_on, 0) > 0:
-            row = gradient + own.to(tl.int64) * SIZE + columns
-            total = tl.load(row, mask=inside, other=0.0)
-            sums = tl.zeros((CHUNKS, WIDE), tl.float32)
-            while tl.max(going_on, 0) > 0:
-                mask = (going_on > 0)[:, None] & inside[None, :]
-                piece = set_aside + (at // CHUNK)[:, None] * SIZE + columns[None, :]
-                sums += tl.load(piece, mask=mask, other=0.0)
-                at += CHUNK * CHUNKS
-                going_on = _begin_with(own, ids, at, num_ids)
-            tl.store(row, total + tl.sum(sums, 0), mask=inside)
+    at = start + CHUNK * (1 + tl.arange(0, CHUNKS))
+    going_on = _begin_with(own, ids, at, num_ids) & (own != before)
+    if tl.max(going_on, 0) > 0:
+        row = gradient + own.to(tl.int64) * SIZE + columns
+        total = tl.load(row, mask=inside, other=0.0)
+        sums = tl.zeros((CHUNKS, WIDE), tl.float32)
+        while tl.max(going_on, 0) > 0:
+            piece = set_aside + (at // CHUNK)[:, None] * SIZE + columns[None, :]
+            sums += tl.load(piece, mask=(going_on > 0)[:, None] & inside[None, :], other=0.0)
+            at += CHUNK * CHUNKS
+            going_on = _begin_with(own, ids, at, num_ids)
+        tl.store(row, total + tl.sum(sums, 0), mask=inside)
 
 
 @triton.jit
 def _begin_with(own, ids, at, num_ids):
-    """1 where there is this id, else 0."""
-    return (tl.load(ids + at, mask=at < num_ids, other=-1) == own).to(tl.int32)
+    """1 where this id is, else 0."""
+    inside = at < num_ids
+    return (inside & (tl.load(ids + at, mask=inside, other=-1) == own)).to(tl.int32)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor
@@ -16,6 +16,9 @@ from torch import Tensor
 Way = Literal["fused", "plain", "interpreted"]
 _way: ContextVar[Way] = ContextVar("way", default="fused")
 _KINDS: Final = (torch.float32, torch.bfloat16, torch.float16)
+_ROOM: Final = 160 * 1024  # bytes of shared memory that a program needs; an A100 or newer has them
+
+LONGEST: Final = 1024  # source places that attention's kernels take
 
 
 def takes(*tensors: Tensor) -> bool:
@@ -23,7 +26,9 @@ def takes(*tensors: Tensor) -> bool:
     wanted = _way.get()
     if wanted == "plain" or not all(one.dtype in _KINDS for one in tensors):
         return False
-    return (wanted == "interpreted" or all(one.is_cuda for one in tensors)) and has_triton()
+    if not has_triton():
+        return False
+    return wanted == "interpreted" or all(one.is_cuda and _fits(one.device) for one in tensors)
 
 
 def product_type(values: Tensor) -> torch.dtype:
@@ -32,11 +37,6 @@ def product_type(values: Tensor) -> torch.dtype:
     if torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
     return values.dtype
-
-
-def narrow(ids: Tensor) -> Tensor:
-    """Ids for an embedding: on a GPU the way back sorts them, the faster the fewer their bits."""
-    return ids.int() if ids.is_cuda else ids
 
 
 @contextmanager
@@ -64,3 +64,11 @@ def exact() -> Iterator[None]:
 def has_triton() -> bool:
     """Whether Triton is installed; torch brings it along where it was built for GPUs."""
     return find_spec("triton") is not None
+
+
+@cache
+def _fits(device: torch.device) -> bool:
+    """Whether a GPU has room for the kernels; on others captured steps are fast without them."""
+    about: Any = torch.cuda.get_device_properties(device)
+    room: int = about.shared_memory_per_block_optin
+    return room >= _ROOM
