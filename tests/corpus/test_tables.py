@@ -65,7 +65,7 @@ def test_missing_file_and_folder(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl", "x.parquet"])
 @pytest.mark.parametrize(
-    ("suffix", "data"), [("", b""), (".gz", gzip.compress(b"")), (".zst", b"")]
+    ("suffix", "data"), [("", b""), (".gz", gzip.compress(b"", mtime=0)), (".zst", b"")]
 )
 def test_empty_file(tmp_path, name, suffix, data):
     path = written(tmp_path, name + suffix, data)
