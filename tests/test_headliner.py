@@ -1,5 +1,6 @@
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -20,6 +21,7 @@ from ledeline.model.files import load_model
 from ledeline.model.gpu.writer import DeviceWriter
 from ledeline.model.products import has_int8
 from ledeline.search import Found
+from ledeline.subword import Subwords
 
 LEDES = [story.lede for story in generate(40, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
@@ -292,7 +294,21 @@ class TestOddTexts:
         headline = headliner(text, beam=1, options=Options(search=SearchConfig(max_length=5)))
         assert headline
         (caution,) = (one for one in headline.warnings if one.kind == "cut")
-        assert "words were read" in caution.message
+        assert re.fullmatch(r"only \d+ of 11,\d\d\d words were read", caution.message)
+
+    def test_what_is_not_read_is_not_cut_into_subwords(
+        self, headliner: Headliner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        encoded: list[int] = []
+        encode = Subwords.encode_each
+        monkeypatch.setattr(
+            Subwords,
+            "encode_each",
+            lambda self, words: encoded.append(len(words)) or encode(self, words),
+        )
+        options = Options(search=SearchConfig(beam=1, max_length=2), max_source=9)
+        assert headliner("rain " * 1000, options=options)
+        assert encoded == [10]
 
     @pytest.mark.parametrize("max_source", [1, 7, 30])
     def test_what_is_cut_does_not_count(self, headliner: Headliner, max_source: int) -> None:

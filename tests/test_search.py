@@ -476,6 +476,8 @@ def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossi
         possible = [place for place in ranked if every[place] > -math.inf]
         assert values[row].tolist() == [every[place] for place in ranked]
         assert places[row, : len(possible)].tolist() == possible
+    for kept in (values, places):  # of all steps: it must not hold on to all that was not chosen
+        assert kept.untyped_storage().nbytes() == kept.numel() * kept.element_size()
 
 
 def test_of_equal_values_in_different_blocks_the_first_is_among_the_best():

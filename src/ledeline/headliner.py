@@ -340,8 +340,9 @@ def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
 def _chosen_precision(wanted: Precision, device: torch.device) -> _Chosen:
     on_cpu = device.type == "cpu"
     if wanted == ("float16" if on_cpu else "int8"):
-        there, other = ("a GPU", "int8") if on_cpu else ("a CPU", "float16")
-        raise ModelError(f"precision {wanted} is for {there}; here use {other}, float32 or auto")
+        own = "int8, float32" if has_int8() else "float32"
+        there, other = ("a GPU", own) if on_cpu else ("a CPU", "float16, float32")
+        raise ModelError(f"precision {wanted} is for {there}; here use {other} or auto")
     if wanted == "float32":
         return "float32"
     if not on_cpu:

@@ -74,8 +74,8 @@ def _text(given: object, number: int) -> str | Caution:
 
 def _cut(text: str, words: tuple[str, ...], subwords: Subwords, longest: int) -> Lede:
     """As many whole words as fit; of a first word that is too long, its beginning."""
-    ids, counts = subwords.encode_each(words)
-    owners = list(chain.from_iterable(map(repeat, range(len(words)), counts)))
+    ids, counts = subwords.encode_each(words[: longest + 1])  # each has one id at least
+    owners = list(chain.from_iterable(map(repeat, range(len(counts)), counts)))
     if len(ids) <= longest:
         return Lede(text, words, tuple(ids), tuple(owners))
     num_read = owners[longest] or 1

@@ -72,7 +72,7 @@ class Decoder(nn.Module):
         embedded = self._embedded(words)
         shape = (*words.shape, state.feed.shape[-1])
         between = [self.dropout.factors(shape, embedded) for _ in self.upper]
-        if (torch.is_grad_enabled() or support.takes(embedded)) and not self.plain:
+        if not self.plain and (torch.is_grad_enabled() or support.takes(embedded, roomy=True)):
             return self._unroll_at_once(embedded, between, state, memory)
         word_gates = self._word_gates(embedded)
         feeds, attentions = [], []

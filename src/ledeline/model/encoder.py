@@ -63,7 +63,7 @@ def embed(embedding: nn.Embedding, words: Tensor) -> Tensor:
 
 def _summed(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Ends]:
     """Run both directions of a layer. (B, I, D or H) -> (B, I, H)."""
-    if lengths is None and support.takes(values):
+    if lengths is None and support.takes(values, roomy=True):
         from ledeline.model.gpu import encoder
 
         states, *end = encoder.layer(layer, values)

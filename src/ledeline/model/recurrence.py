@@ -63,7 +63,7 @@ def unroll(
         low, exact = torch.get_autocast_dtype(device), torch.float32
     with torch.autocast(device, enabled=False):
         short = memory.mask is None and memory.keys.shape[1] <= support.LONGEST
-        if short and support.takes(words.embedded):
+        if short and support.takes(words.embedded, roomy=True):
             from ledeline.model.gpu import decoder
 
             return decoder.unroll(words, layers, factors, feed, mix, memory, low)

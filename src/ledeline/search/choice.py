@@ -76,7 +76,7 @@ def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
         return quick
     everything = (totals.unsqueeze(-1) + logs).flatten(1)
     values, places = everything.sort(dim=1, descending=True, stable=True)
-    return values[:, :k], places[:, :k]
+    return values[:, :k].clone(), places[:, :k].clone()  # and nothing of all the others
 
 
 def _best_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:

@@ -197,9 +197,9 @@ class TestTakes:
     def test_a_gpu_without_room(self, monkeypatch):
         about = SimpleNamespace(shared_memory_per_block_optin=100 * 1024)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)
-        assert not support._fits.__wrapped__(torch.device("cuda", 0))
+        assert not support._is_roomy.__wrapped__(torch.device("cuda", 0))
         about.shared_memory_per_block_optin = 227 * 1024
-        assert support._fits.__wrapped__(torch.device("cuda", 0))
+        assert support._is_roomy.__wrapped__(torch.device("cuda", 0))
 
     @needs_gpu
     def test_cuda(self):

@@ -21,14 +21,19 @@ _ROOM: Final = 160 * 1024  # bytes of shared memory that a program needs; an A10
 LONGEST: Final = 1024  # source places that attention's kernels take
 
 
-def takes(*tensors: Tensor) -> bool:
-    """Whether fused kernels are to work on these: on a GPU, unless something else is wanted."""
+def takes(*tensors: Tensor, roomy: bool = False) -> bool:
+    """Whether fused kernels are to work on these: on a GPU, unless something else is wanted.
+
+    Those of the recurrences need a GPU that is `roomy`.
+    """
     wanted = _way.get()
     if wanted == "plain" or not all(one.dtype in _KINDS for one in tensors):
         return False
     if not has_triton():
         return False
-    return wanted == "interpreted" or all(one.is_cuda and _fits(one.device) for one in tensors)
+    if wanted == "interpreted":
+        return True
+    return all(one.is_cuda and (not roomy or _is_roomy(one.device)) for one in tensors)
 
 
 def product_type(values: Tensor) -> torch.dtype:
@@ -67,8 +72,8 @@ def has_triton() -> bool:
 
 
 @cache
-def _fits(device: torch.device) -> bool:
-    """Whether a GPU has room for the kernels; on others captured steps are fast without them."""
+def _is_roomy(device: torch.device) -> bool:
+    """Whether a GPU has shared memory enough; on others captured steps are fast without."""
     about: Any = torch.cuda.get_device_properties(device)
     room: int = about.shared_memory_per_block_optin
     return room >= _ROOM
