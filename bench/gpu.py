@@ -1,4 +1,4 @@
-"""What training costs on a GPU, next to eager PyTorch of the same systems: the targets of issue 6.
+"""What training costs on a GPU, next to eager PyTorch of the same systems.
 
     python bench/gpu.py [PART ...] [--systems NAME,NAME] [--dataset FOLDER] [--json FILE]
 
