@@ -194,6 +194,15 @@ class TestTakes:
         if DEVICE == "cuda":
             assert not support.takes(torch.zeros(1, device="cuda"))
 
+    @needs_triton
+    def test_answers_do_not_wait_for_the_kernels_of_training(self):
+        one = torch.zeros(1)
+        with support.way("interpreted"), torch.inference_mode():
+            assert support.takes(one)
+            assert not support.takes(one, roomy=True)
+        with support.way("interpreted"), torch.no_grad():
+            assert support.takes(one, roomy=True)
+
     def test_a_gpu_without_room(self, monkeypatch):
         about = SimpleNamespace(shared_memory_per_block_optin=100 * 1024)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)

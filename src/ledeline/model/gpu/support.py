@@ -24,10 +24,13 @@ LONGEST: Final = 1024  # source places that attention's kernels take
 def takes(*tensors: Tensor, roomy: bool = False) -> bool:
     """Whether fused kernels are to work on these: on a GPU, unless something else is wanted.
 
-    Those of the recurrences need a GPU that is `roomy`.
+    Those of the recurrences need a GPU that is `roomy`. They are for training and validation:
+    where a few texts are to be answered, nobody wants to wait until they are compiled.
     """
     wanted = _way.get()
     if wanted == "plain" or not all(one.dtype in _KINDS for one in tensors):
+        return False
+    if roomy and torch.is_inference_mode_enabled():
         return False
     if not has_triton():
         return False
