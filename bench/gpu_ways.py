@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from ledeline.batches import Batches, Draw
 from ledeline.config import (
@@ -34,7 +33,7 @@ from ledeline.train.precision import precision
 from ledeline.train.resident import Resident
 from ledeline.train.step import Step, adam, set_rate
 from rows import Column, Rows, Table
-from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids
+from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids, training_step
 
 CLOSE = 1e-4  # in float32
 LEARNING_RATE = 1e-3
@@ -133,18 +132,8 @@ class Calls:
 
 
 def eager(made: Made) -> Work:
-    model, pairs = Textbook(made.model).to(DEVICE).train(), made.pairs()
-    optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE, fused=True)
-
-    def step() -> None:
-        with torch.autocast(DEVICE, torch.bfloat16, enabled=CUDA):
-            total = loss(model, pairs)
-        optimizer.zero_grad()
-        total.backward()
-        clip_grad_norm_(model.parameters(), 5.0)
-        optimizer.step()
-
-    return step
+    model = Textbook(made.model).to(DEVICE).train()
+    return training_step(model, made.pairs(), lr=LEARNING_RATE, fused=True)
 
 
 def plain(made: Made) -> Work:

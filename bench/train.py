@@ -130,8 +130,8 @@ def compare(losses: dict[str, float]) -> None:
             raise SystemExit(f"these are not the same system: {losses}, see {name}")
 
 
-def training_step(model: nn.Module, pairs: Pairs) -> Callable[[], object]:
-    optimizer = torch.optim.Adam(model.parameters())
+def training_step(model: nn.Module, pairs: Pairs, **of_adam: float) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(model.parameters(), **of_adam)
 
     def step() -> None:
         with torch.autocast(DEVICE, torch.bfloat16, enabled=CUDA):

@@ -58,9 +58,8 @@ def unroll(
     states and z; the cells, which add up over the steps, and their gradients stay in float32.
     """
     device = words.embedded.device.type
-    low = exact = words.embedded.dtype
-    if torch.is_autocast_enabled(device):
-        low, exact = torch.get_autocast_dtype(device), torch.float32
+    low = support.product_type(words.embedded)
+    exact = torch.float32 if torch.is_autocast_enabled(device) else low
     with torch.autocast(device, enabled=False):
         short = memory.mask is None and memory.keys.shape[1] <= support.LONGEST
         if short and support.takes(words.embedded, roomy=True):

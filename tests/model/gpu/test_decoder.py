@@ -3,7 +3,7 @@
 import gc
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,10 @@ FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
 # Triton's interpreter cuts values to bfloat16 instead of rounding them.
 LOW = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 
-pytestmark = pytest.mark.skipif(not support.has_triton(), reason="needs Triton")
+pytestmark = [
+    pytest.mark.skipif(not support.has_triton(), reason="needs Triton"),
+    pytest.mark.usefixtures("nothing_is_a_number_before_it_is_written"),
+]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 
 
@@ -83,14 +86,6 @@ class Made(TorchDispatchMode):
 
 def place(one: Tensor) -> int:
     return one.untyped_storage().data_ptr()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_is_a_number_before_it_is_written() -> Iterator[None]:
-    if DEVICE == "cpu":
-        torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
 
 
 class TestFloat32:

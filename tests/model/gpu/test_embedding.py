@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +22,10 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
 C = 32  # a chunk
 
-pytestmark = pytest.mark.skipif(not support.has_triton(), reason="needs Triton")
+pytestmark = [
+    pytest.mark.skipif(not support.has_triton(), reason="needs Triton"),
+    pytest.mark.usefixtures("nothing_is_a_number_before_it_is_written"),
+]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 
 
@@ -64,14 +67,6 @@ def exactly_as_torch(ids: Tensor, types: int, size: int = 2) -> None:
     assert found.dtype == torch.float32
     assert torch.equal(found, gradient(functional.embedding, ids, owed, types))
     assert found[ids.unique()].any()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_is_a_number_before_it_is_written() -> Iterator[None]:
-    if DEVICE == "cpu":
-        torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
 
 
 class TestRuns:

@@ -1,7 +1,7 @@
 """A layer of the encoder as kernels against torch's own LSTM: values, ends, all gradients."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -18,7 +18,10 @@ FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
 LOW = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 OUTPUTS = ("states", "last state", "last cell")
 
-pytestmark = pytest.mark.skipif(not support.has_triton(), reason="needs Triton")
+pytestmark = [
+    pytest.mark.skipif(not support.has_triton(), reason="needs Triton"),
+    pytest.mark.usefixtures("nothing_is_a_number_before_it_is_written"),
+]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 
 Answers = dict[str, Tensor]
@@ -116,14 +119,6 @@ def close_in_low_precision(one: Case) -> None:
         assert name in OUTPUTS or found[name].dtype == torch.float32, name
         allowed = max(0.03, 1.5 * (plain[name].double() - value).norm() / value.norm())
         assert (found[name].double() - value).norm() / value.norm() < allowed, name
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_is_a_number_before_it_is_written() -> Iterator[None]:
-    if DEVICE == "cpu":
-        torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
 
 
 class TestFloat32:

@@ -100,15 +100,6 @@ def by_rows(values: Tensor, dtype: torch.dtype) -> Tensor:
     return out.copy_(values.transpose(0, 1))
 
 
-def precise_product(one: Tensor, other: Tensor) -> Tensor:
-    """A product that is added up and left in float32."""
-    if one.dtype == torch.float32:
-        return torch.mm(one, other)
-    if one.is_cuda:
-        return torch.mm(one, other, out_dtype=torch.float32)
-    return torch.mm(one, other).float()  # added up in float32, but torch has no more on a CPU
-
-
 # --- in kernels -------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ledeline.model.attention import Memory
+from ledeline.model.gpu import support
 from ledeline.model.gpu.attention_kernels import attend, attend_back
 from ledeline.model.gpu.cell import (
     ONES,
@@ -25,7 +26,6 @@ from ledeline.model.gpu.cell import (
     by_rows,
     gate_by_gate,
     packed,
-    precise_product,
     with_ones,
 )
 from ledeline.model.gpu.decoder_kernels import (
@@ -162,7 +162,7 @@ class _Unroll(torch.autograd.Function):
         alpha = _alpha(scores, logsums)[..., :length].to(d_z.dtype)
         d_words = d_gates[0].flatten(0, 1)
         d_embedded = (d_words @ weight[:, :-ONES]).view(steps, batch, -1)
-        d_weight = precise_product(d_words.t(), words)  # (4H, D + ONES)
+        d_weight = support.precise_product(d_words.t(), words)  # (4H, D + ONES)
         return (
             None,
             by_rows(d_embedded, ctx.dtype),
@@ -173,8 +173,8 @@ class _Unroll(torch.autograd.Function):
             torch.bmm(d_scores[..., :length].permute(1, 2, 0), query.transpose(0, 1)),
             torch.bmm(alpha.permute(1, 2, 0), d_sums.transpose(0, 1)),
             *(
-                gate_by_gate(precise_product(d.flatten(0, 1).t(), layer.inputs[:-1].flatten(0, 1)))
-                for d, layer in zip(d_gates, layers, strict=True)
+                gate_by_gate(support.precise_product(d.flatten(0, 1).t(), inputs.flatten(0, 1)))
+                for d, inputs in zip(d_gates, (one.inputs[:-1] for one in layers), strict=True)
             ),
             *(gate_by_gate(d.sum((0, 1), dtype=torch.float32)) for d in d_gates[1:]),
             *(d.to(d_z.dtype) for d in d_own),

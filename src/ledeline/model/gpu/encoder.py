@@ -20,7 +20,6 @@ from ledeline.model.gpu.cell import (
     cell_forward,
     gate_by_gate,
     packed,
-    precise_product,
     product,
     with_ones,
 )
@@ -86,10 +85,11 @@ class _Layer(torch.autograd.Function):
             go_back(gates, own, cells, *owed, step, length, batch, size)
         d_sums, (ones, back) = d_gates.flatten(0, 1), d_gates.split(4 * size, -1)
         d_inputs = (d_sums @ weight[:, :-ONES]).view(length, batch, -1)
-        d_weights = precise_product(d_sums.t(), inputs.flatten(0, 1)).chunk(2)  # (4H, D + ONES)
+        both = support.precise_product(d_sums.t(), inputs.flatten(0, 1))  # (8H, D + ONES)
+        d_weights = both.chunk(2)
         d_own = (
-            precise_product(ones[1:].flatten(0, 1).t(), hidden[0, :-1].flatten(0, 1)),
-            precise_product(back[:-1].flatten(0, 1).t(), hidden[1, 1:].flatten(0, 1)),
+            support.precise_product(ones[1:].flatten(0, 1).t(), hidden[0, :-1].flatten(0, 1)),
+            support.precise_product(back[:-1].flatten(0, 1).t(), hidden[1, 1:].flatten(0, 1)),
         )
         return (
             None,

@@ -4,9 +4,6 @@
 cache. Exponentials are of differences to the row's largest logit, so that no size is too much.
 """
 
-# A kernel must not name a type that Triton does not know, and sizes known to the compiler shout.
-# mypy: disable-error-code="no-untyped-def, untyped-decorator"
-
 from ledeline.model.gpu.language import tl, triton
 
 

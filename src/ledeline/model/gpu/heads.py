@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from ledeline.model.gpu.cell import precise_product
+from ledeline.model.gpu import support
 from ledeline.model.gpu.head_kernels import (
     scale,
     source_gradient,
@@ -51,11 +51,9 @@ def source_losses(feeds: Tensor, output: nn.Linear, pairs: Pairs, sensitivity: f
 
 def _losses(feeds: Tensor, output: nn.Linear, finish: _Finish) -> Tensor:
     """A head's losses; nothing is kept where nothing wants a gradient."""
-    device = feeds.device.type
-    if torch.is_autocast_enabled(device):
-        feeds = feeds.to(torch.get_autocast_dtype(device))
+    feeds = feeds.to(support.product_type(feeds))
     given = (feeds, output.weight, output.bias)
-    with torch.autocast(device, enabled=False):
+    with torch.autocast(feeds.device.type, enabled=False):
         if torch.is_grad_enabled() and any(one.requires_grad for one in given):
             losses: Tensor = _Losses.apply(*given, finish)
             return losses
@@ -88,7 +86,7 @@ class _Losses(torch.autograd.Function):
                 _scale(d_feeds, steps, d_feeds)
                 d_feeds = d_feeds.view_as(feeds)
             if any(ctx.needs_input_grad[1:3]):
-                both = precise_product(d_logits.flatten(0, 1).t(), _weighted(feeds, steps))
+                both = support.precise_product(d_logits.flatten(0, 1).t(), _weighted(feeds, steps))
                 both = both[: ctx.vocabulary].to(ctx.exact)  # (V, H + 1 and filling)
                 d_weight, d_bias = both[:, : feeds.shape[-1]], both[:, feeds.shape[-1]]
         return d_feeds, d_weight, d_bias, None

@@ -47,6 +47,15 @@ def product_type(values: Tensor) -> torch.dtype:
     return values.dtype
 
 
+def precise_product(one: Tensor, other: Tensor) -> Tensor:
+    """A product that is added up and left in float32."""
+    if one.dtype == torch.float32:
+        return torch.mm(one, other)
+    if one.is_cuda:
+        return torch.mm(one, other, out_dtype=torch.float32)
+    return torch.mm(one, other).float()  # added up in float32, but torch has no more on a CPU
+
+
 @contextmanager
 def way(wanted: Way) -> Iterator[None]:
     """Leave everything inside to plain PyTorch, or have the kernels interpreted on a CPU."""

@@ -105,7 +105,7 @@ class DeviceWriter:
         cells: list[Tensor] = []
         above = state.inputs[1:]
         for number, (weight, given) in enumerate(zip(self._layers, state.inputs, strict=True)):
-            sums = _product(given.flatten(0, 1), weight)  # (B K, 4H)
+            sums = support.precise_product(given.flatten(0, 1), weight)  # (B K, 4H)
             own = flat[number][:, size:]
             up = above[number].flatten(0, 1)[:, :size] if number < len(above) else own
             of_words = words.flatten() if number == 0 else None
@@ -115,8 +115,8 @@ class DeviceWriter:
         query = flat[-1][:, size:]
         seen = self._attend(inputs[-1][..., size:], memory).flatten(0, 1)
         feed = flat[0][:, :size]
-        feed.copy_(_product(query, self._mix).add_(seen).tanh_())
-        scores = _product(feed, self._output).view(*words.shape, -1)
+        feed.copy_(support.precise_product(query, self._mix).add_(seen).tanh_())
+        scores = support.precise_product(feed, self._output).view(*words.shape, -1)
         return scores, State(tuple(inputs), tuple(cells))
 
     def _attend(self, queries: Tensor, memory: Memory) -> Tensor:
@@ -147,13 +147,6 @@ def _cell(
     from ledeline.model.gpu import writer_kernels
 
     return writer_kernels.cell(sums, rows, words, cells, own, above)
-
-
-def _product(values: Tensor, weight: Tensor) -> Tensor:
-    """(N, K) (K, M) -> (N, M), added up in float32."""
-    if values.dtype == torch.float16 and values.is_cuda:
-        return torch.mm(values, weight, out_dtype=torch.float32)
-    return values.float() @ weight.float()
 
 
 def _products(values: Tensor, others: Tensor) -> Tensor:
