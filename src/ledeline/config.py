@@ -177,6 +177,9 @@ class DataConfig:
     """What is learned from."""
 
     dataset: Annotated[Path, "Folder that `ledeline prepare` wrote, with splits train and valid."]
+    pairs: Annotated[
+        int | None, "Learn from the first so many pairs alone; none: from all.", at_least(1)
+    ] = None
 
 
 @section
@@ -244,6 +247,11 @@ class OptimizerConfig:
         int, "Epochs without a better validation loss after which training stops.", at_least(1)
     ] = 2
     seed: Annotated[int, "Of weights, batches and dropout.", at_least(0)] = 1
+    start_from: Annotated[
+        Path | None,
+        "Folder of a model of the same sizes and sub-words whose weights are the start, instead of "
+        "random ones.",
+    ] = None
 
 
 @section
@@ -277,6 +285,9 @@ class RunConfig:
     ] = 5.0
     checkpoint_every: Annotated[
         int, "Steps after which there is a checkpoint in any case; 0: no such number.", at_least(0)
+    ] = 0
+    keep_epochs: Annotated[
+        int, "Epochs whose checkpoints are kept beside the best and the last two.", at_least(0)
     ] = 0
     report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100
 

@@ -10,6 +10,7 @@ Legend: B pairs of a batch, I source length, J headline length, all in sub-words
 import json
 import zlib
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -69,7 +70,6 @@ class Split:
     """The pairs of one split, in the order they were written."""
 
     def __init__(self, folder: Path, name: str, about: Any, files: Any) -> None:
-        self.name = name
         self.num_pairs: int = about["pairs"]
         self.sources = Column(folder, f"{name}.source", about["dtype"], files)
         self.headlines = Column(folder, f"{name}.headline", about["dtype"], files)
@@ -80,12 +80,23 @@ class Split:
     def __getitem__(self, pair: int) -> tuple[list[int], list[int]]:
         return self.sources[pair], self.headlines[pair]
 
+    def first(self, num_pairs: int) -> "Split":
+        """Its first pairs alone, in the same files."""
+        if not 0 <= num_pairs <= len(self):
+            raise ValueError(f"there are no {num_pairs} pairs among {len(self)}")
+        part = copy(self)
+        part.num_pairs = num_pairs
+        part.sources = self.sources.first(num_pairs)
+        part.headlines = self.headlines.first(num_pairs)
+        return part
+
 
 class Column:
     """One side of a split: sequences of ids, end to end, and where each starts."""
 
     def __init__(self, folder: Path, stem: str, dtype: str, files: Any) -> None:
         ids, starts = f"{stem}.ids.bin", f"{stem}.starts.bin"
+        self._end: int | None = None  # of the starts that are looked at
         self.ids = _CheckedFile(folder / ids, files.get(ids), dtype)
         self.starts = _CheckedFile(folder / starts, files.get(starts), "<i8")
 
@@ -94,10 +105,21 @@ class Column:
         found: list[int] = self.ids[start:stop].tolist()
         return found
 
+    def first(self, count: int) -> "Column":
+        """Its first sequences alone, in the same files."""
+        part = copy(self)
+        part._end = count + 1
+        return part
+
     def lengths(self) -> Ids:
         """The length of every sequence."""
-        lengths: Ids = np.diff(self.starts[:])
+        lengths: Ids = np.diff(self.starts[: self._end])
         return lengths
+
+    def joined(self) -> npt.NDArray[Any]:
+        """The ids of all sequences, end to end."""
+        ids: npt.NDArray[Any] = self.ids[: self.starts[: self._end][-1]]
+        return ids
 
     def padded(self, rows: Ids, width: int = 0) -> tuple[Ids, Ids]:
         """The sequences at `rows` with <pad> behind each, and their lengths.

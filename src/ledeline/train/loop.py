@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ledeline.batches import Batches
 from ledeline.config import TrainConfig
-from ledeline.dataset import Dataset
+from ledeline.dataset import Dataset, Split
 from ledeline.errors import DatasetError, TrainingError
 from ledeline.model.dropout import seed
 from ledeline.model.gpu.support import exact, way
@@ -17,7 +17,7 @@ from ledeline.train.captured import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.clock import Clock, Pace
 from ledeline.train.journal import Journal, circumstances
 from ledeline.train.processes import World, joined
-from ledeline.train.run import Run, restore, share, values
+from ledeline.train.run import Run, restore, share, start_from, values
 from ledeline.train.standing import Standing, learning_rate
 from ledeline.train.step import Plain, Step, Steps, adam, set_rate
 from ledeline.train.stop import Stop
@@ -74,6 +74,8 @@ def train(
                 restore(checkpoint, model, optimizer)
                 standing = Standing.from_json(checkpoint.state["standing"]).judged(config.train)
                 run.keep(standing)
+            elif config.train.start_from is not None:
+                start_from(config.train.start_from, model, dataset)
         standing = share(standing, model, optimizer, world)
         step = Step(model, world.wrap(model), optimizer, config)
         steps, began = _steps(step, batches, standing, config, world), time.perf_counter()
@@ -140,12 +142,21 @@ def train(
 # --- what the loop is made of ---------------------------------------------------------------------
 
 
+def _training_pairs(dataset: Dataset, config: TrainConfig) -> Split:
+    split, wanted = dataset["train"], config.data.pairs
+    if wanted is not None and wanted > len(split):
+        raise DatasetError(
+            f"data.pairs = {wanted}, and {dataset.folder} has {len(split)} pairs to learn from"
+        )
+    return split if wanted is None else split.first(wanted)
+
+
 def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
     for split in ("train", "valid"):
         if not len(dataset[split]):
             raise DatasetError(f"{dataset.folder} has no pairs in its split {split}")
     return Batches(
-        dataset["train"],
+        _training_pairs(dataset, config),
         size=config.train.batch_size,
         seed=config.train.seed,
         equal_lengths=config.train.equal_lengths,
@@ -242,7 +253,7 @@ def _beginning(
         system=config.system.name,
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=len(dataset.subwords),
-        num_pairs=len(dataset["train"]),
+        num_pairs=config.data.pairs or len(dataset["train"]),
         num_epochs=config.train.epochs,
         device=str(world.device),
         num_processes=world.size,

@@ -12,8 +12,8 @@ from torch import Tensor, distributed
 
 from ledeline.config import TrainConfig
 from ledeline.dataset import Dataset
-from ledeline.errors import CheckpointError, TrainingError
-from ledeline.model.files import WEIGHTS, describe
+from ledeline.errors import CheckpointError, ModelError, TrainingError
+from ledeline.model.files import WEIGHTS, describe, load_model
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.section import load, to_toml, walk
 from ledeline.staging import locked, make_folder, point, whole_file
@@ -27,16 +27,21 @@ ABOUT: Final = "run.json"
 BEST: Final = "best"
 CHECKPOINTS: Final = "checkpoints"
 
-# What a run keeps to its end: another value would make another model, or other batches.
-FIXED: Final = (
+SHAPE: Final = (
     "model.embedding_size",
     "model.hidden_size",
     "model.layers",
     "gate.enabled",
     "spm.enabled",
+)
+# What a run keeps to its end: another value would make another model, or other batches.
+FIXED: Final = (
+    *SHAPE,
+    "data.pairs",
     "train.batch_size",
     "train.equal_lengths",
     "train.seed",
+    "train.start_from",
 )
 
 Note = Callable[[str], None]
@@ -95,7 +100,7 @@ class Run:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def save(self, standing: Standing, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> None:
-        """Write a checkpoint, point `best` to the best one, keep that and the last two.
+        """Write a checkpoint, point `best` to the best one, keep that and the newest.
 
         It is written in the background; what goes wrong there is raised by the next call, or by
         `finish`.
@@ -119,11 +124,13 @@ class Run:
         self.keep(standing)
 
     def keep(self, standing: Standing) -> None:
-        """Point `best` to the best checkpoint; remove all but that and the last two."""
+        """Point `best` to the best checkpoint; keep that, the last two and the last epochs'."""
         steps = self.checkpoints.steps()
         if standing.best_step in steps:
             point(self.folder / BEST, self.folder / CHECKPOINTS / f"{standing.best_step:08}")
-        self.checkpoints.keep({*steps[-2:], standing.best_step})
+        ends = [step for step in steps if step % standing.steps_an_epoch == 0]
+        last = ends[-self.config.run.keep_epochs :] if self.config.run.keep_epochs else []
+        self.checkpoints.keep({*steps[-2:], *last, standing.best_step})
 
     def newest(self, note: Note) -> Checkpoint | None:
         """The newest sound checkpoint of this run."""
@@ -135,7 +142,8 @@ class Run:
 
     def _belongs(self) -> dict[str, Any]:
         """What tells this run's checkpoints from others'."""
-        fixed = {key: value for key, value in values(self.config).items() if key in FIXED}
+        named = {key: value for key, value in values(self.config).items() if key in FIXED}
+        fixed = {k: str(one) if isinstance(one, Path) else one for k, one in named.items()}
         return fixed | {"dataset": self.dataset.checksum}
 
     def _misfit(self, checkpoint: Checkpoint) -> str | None:
@@ -193,6 +201,24 @@ def restore(checkpoint: Checkpoint, model: Seq2Seq, optimizer: torch.optim.Optim
         raise CheckpointError(
             f"{checkpoint.folder} does not hold the tensors of this model: {error}"
         ) from None
+
+
+def start_from(folder: Path, model: Seq2Seq, dataset: Dataset) -> None:
+    """Give a model the weights of another one that reads and writes the same."""
+    there = load_model(folder)
+    same_text = there.subwords.types == dataset.subwords.types and there.profile is dataset.profile
+    if not same_text:
+        raise ModelError(
+            f"{folder} has other sub-words or another text profile than {dataset.folder}; prepare "
+            f"the dataset with --subword.reuse={folder} and --text.profile={there.profile.name}"
+        )
+    for key in SHAPE:
+        part, _, name = key.partition(".")
+        systems = model.config, there.model.config
+        wanted, found = (getattr(getattr(system, part), name) for system in systems)
+        if wanted != found:
+            raise ModelError(f"{folder} has {key} = {found}, and {wanted} is asked for")
+    model.load_state_dict(there.model.state_dict())
 
 
 def _set_moments(

@@ -22,6 +22,13 @@ class Standing:
     epochs_since_best: int = 0
     finished: str = ""  # why there is nothing left to do
 
+    @property
+    def steps_an_epoch(self) -> int:
+        """Steps of an epoch; more than were done, as long as the first has not ended."""
+        if not self.position.epoch:
+            return self.step + 1
+        return (self.step - self.position.batch) // self.position.epoch
+
     def stepped(self, behind: Position) -> Self:
         """One step on, to this place in the batches."""
         return replace(self, step=self.step + 1, position=behind)

@@ -1,0 +1,193 @@
+"""The experiments of docs/results.md: trains and judges each system of the plan, some at a time.
+
+    python bench/experiment.py --list            # the plan: every run, with its commands
+    python bench/experiment.py --output OUTPUT   # does what is not done yet
+
+A run is one `ledeline train` and one `ledeline evaluate`; what they print goes to OUTPUT/logs. What
+was stopped is gone on with. Several trainings share one GPU well, since each waits for memory most
+of its time; NVIDIA's MPS (`nvidia-cuda-mps-control -d`) lets them do so at the same moment.
+"""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+SYSTEMS = ("encdec", "sgate", "spm", "both")
+CONFIGS = {"both": "sgate-spm"}  # where a configuration is called otherwise
+SIZES = {"n20k": 20_000, "n100k": 100_000, "n400k": 400_000}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How long something is trained: most epochs, and the first that halves the rate."""
+
+    epochs: int
+    halve_from: int
+
+    @property
+    def options(self) -> list[str]:
+        """For `ledeline train`."""
+        return [f"--train.epochs={self.epochs}", f"--train.halve_from={self.halve_from}"]
+
+
+RECIPES = {
+    "all": Recipe(8, 5),
+    "n400k": Recipe(12, 8),
+    "wire": Recipe(14, 9),
+    "n100k": Recipe(20, 13),
+    "n20k": Recipe(30, 19),
+    "natural": Recipe(8, 5),
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything is."""
+
+    data: Path  # datasets, by the names of configs/: news-paper and so on
+    tests: Path  # news.parquet, and Rush's test set
+    output: Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """One system, trained and judged."""
+
+    name: str  # data/system-s1, and a suffix where something is otherwise
+    config: str
+    options: list[str]
+    sets: tuple[str, ...]
+
+    def train(self, places: Places) -> list[str]:
+        """The command that trains it."""
+        folder = str(places.output / "runs" / self.name)
+        return ["ledeline", "train", self.config, "--run", folder, "--resume", *self.options]
+
+    def evaluate(self, places: Places) -> list[str]:
+        """The command that judges it."""
+        tests = {
+            "news": f"news={places.tests / 'news.parquet'}",
+            "rush": f"rush={places.tests / 'rush-test.article.txt'},"
+            f"{places.tests / 'rush-test.title.txt'}",
+        }
+        sets = [part for one in self.sets for part in ("--test", tests[one])]
+        best = str(places.output / "runs" / self.name / "best")
+        folder = str(places.output / "evaluations" / self.name)
+        options = [*sets, "--output", folder, "--resume"]
+        return ["ledeline", "evaluate", "--model", best, *options]
+
+
+def plan(places: Places) -> Iterator[Run]:
+    """All runs, what matters most first."""
+    for system in SYSTEMS:
+        yield on_news(places, "all", system, 1)
+    yield natural(places)
+    for system in ("encdec", "both"):
+        yield on_news(places, "all", system, 2)
+    for system in SYSTEMS:
+        yield tuned(places, system)
+    for seed in (1, 2):
+        for data in ("n20k", "n100k", "wire", "n400k"):
+            for system in SYSTEMS:
+                yield on_news(places, data, system, seed)
+    for system in ("spm", "both"):
+        for c in (1, 100):
+            yield on_news(places, "n100k", system, 1, c=c)
+
+
+def on_news(places: Places, data: str, system: str, seed: int, c: int | None = None) -> Run:
+    """A system on the news, or on a part of it, as the paper prepares its data."""
+    dataset = "news-wire" if data == "wire" else "news-paper"
+    options = [f"--data.dataset={places.data / dataset}", f"--train.seed={seed}"]
+    if data in SIZES:
+        options.append(f"--data.pairs={SIZES[data]}")
+    if data != "all":
+        options.append("--validation.headlines=0")  # an epoch is over before they are written
+    if c is not None:
+        options.append(f"--spm.c={c}")
+    suffix = "" if c is None else f"-c{c}"
+    sets = ("news", "rush") if data == "all" else ("news",)
+    options += RECIPES[data].options
+    return Run(f"{data}/{system}-s{seed}{suffix}", config(system), options, sets)
+
+
+def tuned(places: Places, system: str) -> Run:
+    """A system of the news that goes on with Gigaword."""
+    options = [
+        f"--data.dataset={places.data / 'gigaword'}",
+        f"--train.start_from={places.output / 'runs' / 'all' / f'{system}-s1' / 'best'}",
+        "--train.learning_rate=0.0005",
+        *Recipe(6, 3).options,
+    ]
+    return Run(f"tuned/{system}-s1", config(system), options, ("rush",))
+
+
+def natural(places: Places) -> Run:
+    """The model in the box."""
+    options = [f"--data.dataset={places.data / 'news-natural'}", *RECIPES["natural"].options]
+    return Run("natural/both-s1", "configs/model-in-the-box.toml", options, ("news",))
+
+
+def config(system: str) -> str:
+    """The configuration of a system."""
+    return f"configs/paper-{CONFIGS.get(system, system)}.toml"
+
+
+# --- doing it ---------------------------------------------------------------------------------
+
+
+def do(run: Run, places: Places) -> bool:
+    """Train and judge one system; whether that went well."""
+    began = time.monotonic()
+    log = places.output / "logs" / f"{run.name.replace('/', '-')}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    for command in (run.train(places), run.evaluate(places)):
+        with log.open("a", encoding="utf-8") as file:
+            print("$", shlex.join(command), file=file, flush=True)
+            program = [sys.executable, "-m", *command]
+            code = subprocess.call(program, stdout=file, stderr=subprocess.STDOUT)
+        seconds = time.monotonic() - began
+        print(f"{run.name}: {command[1]} {code or 'done'}, {seconds:,.0f} s", flush=True)
+        if code:
+            return False
+    return True
+
+
+def main() -> None:
+    """Print the plan, or do it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of datasets")
+    parser.add_argument("--tests", type=Path, default=Path("data/tests"), help="of test sets")
+    parser.add_argument("--output", type=Path, default=Path("build/results"))
+    parser.add_argument("--only", nargs="*", default=["*"], help="runs, such as all/* or n20k/*-s1")
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
+    parser.add_argument("--list", action="store_true", help="print commands instead of running")
+    parser.add_argument(
+        "--also", nargs="*", default=[], help="for each training, as run.fast=false"
+    )
+    arguments = parser.parse_args()
+    places = Places(arguments.data, arguments.tests, arguments.output)
+    wanted = [run for run in plan(places) if any(fnmatch(run.name, one) for one in arguments.only)]
+    also = [f"--{option}" for option in arguments.also]
+    runs = [replace(run, options=[*run.options, *also]) for run in wanted]
+    if arguments.list:
+        for run in runs:
+            commands = run.train(places), run.evaluate(places)
+            print(f"# {run.name}", *map(shlex.join, commands), sep="\n")
+        return
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with ThreadPoolExecutor(arguments.workers) as pool:
+        results = list(pool.map(lambda run: do(run, places), runs))
+    sys.exit(0 if all(results) else 1)
+
+
+if __name__ == "__main__":
+    main()
