@@ -20,6 +20,7 @@ WORKING_VERBS = [
     "audit",
     "align",
     "report",
+    "pack",
     "synth",
 ]
 

@@ -413,10 +413,10 @@ class TestModels:
             Headliner.load(tmp_path)
 
     def test_no_folder_is_the_shipped_model(self, monkeypatch, model_folder: Path) -> None:
-        monkeypatch.setattr("ledeline.headliner.SHIPPED", model_folder)
+        monkeypatch.setattr("ledeline.model.files.SHIPPED", model_folder)
         assert Headliner.load()("Rain fell.", beam=2)
-        monkeypatch.setattr("ledeline.headliner.SHIPPED", model_folder / "nothing")
-        with pytest.raises(ModelError, match="no model comes with"):
+        monkeypatch.setattr("ledeline.model.files.SHIPPED", model_folder / "nothing")
+        with pytest.raises(ModelError, match="is not a model folder"):
             Headliner.load()
 
     def test_a_gpu_where_there_is_none(self, monkeypatch, model_folder: Path) -> None:

@@ -29,7 +29,7 @@ FLOORS = [
     {"search", "rouge", "headline", "view", "reasons"},
     {"lede", "wording", "headliner"},
     {"analysis"},
-    {"train", "prepare", "generate", "outputs"},
+    {"train", "prepare", "generate", "outputs", "pack"},
     {"evaluate", "align"},
     {"terminal", "screen", "judgement", "scoreboard", "alignment_view"},
     {"cli"},

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from ledeline.batches import Batches
-from ledeline.config import PrepareConfig
+from ledeline.config import PrepareConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Dataset
-from ledeline.errors import ConfigError, CorpusError, DatasetError
+from ledeline.errors import ConfigError, CorpusError, DatasetError, LedelineError
+from ledeline.model.files import describe
 from ledeline.prepare import Prepared, prepare
 from ledeline.section import load
 from ledeline.subword import UNK
@@ -127,6 +128,24 @@ class TestWhole:
                 f"--dataset.output={tmp_path / 'c'}",
                 "--text.profile=natural",
             )
+
+    def test_subwords_of_a_model_can_be_reused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_jsonl(tmp_path / "train.jsonl", stories(200))
+        run(tmp_path, TABLE)
+        first, model = Dataset(tmp_path / "out"), tmp_path / "model"
+        model.mkdir()
+        describe(model, SystemConfig(), first.subwords, first.profile)
+        monkeypatch.setattr("ledeline.model.files.SHIPPED", model)
+        write_jsonl(tmp_path / "train.jsonl", stories(50, seed=9))
+        for name, folder in {"b": str(model), "c": "shipped"}.items():
+            options = f"--subword.reuse={folder}", f"--dataset.output={tmp_path / name}"
+            run(tmp_path, TABLE, *options)
+            assert Dataset(tmp_path / name).subwords.types == first.subwords.types
+        (model / "subwords.json").unlink()
+        with pytest.raises(LedelineError, match="subwords.json"):
+            run(tmp_path, TABLE, f"--subword.reuse={model}", f"--dataset.output={tmp_path / 'd'}")
 
     def test_rare_words_become_unknown_if_asked_each_side_by_itself(self, tmp_path: Path) -> None:
         rows = [

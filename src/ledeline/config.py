@@ -125,7 +125,9 @@ class SubwordConfig:
         int, "A character seen fewer times than this in training becomes <unk>.", at_least(1)
     ] = 1
     reuse: Annotated[
-        Path | None, "A dataset whose sub-words are taken over instead of learning new ones."
+        Path | None,
+        "A dataset or a model (shipped: that of ledeline) whose sub-words are taken over instead "
+        "of learning new ones.",
     ] = None
 
 
@@ -249,8 +251,8 @@ class OptimizerConfig:
     seed: Annotated[int, "Of weights, batches and dropout.", at_least(0)] = 1
     start_from: Annotated[
         Path | None,
-        "Folder of a model of the same sizes and sub-words whose weights are the start, instead of "
-        "random ones.",
+        "Model of the same sizes and sub-words (shipped: that of ledeline) whose weights are the "
+        "start, instead of random ones.",
     ] = None
 
 

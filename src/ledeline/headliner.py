@@ -21,7 +21,7 @@ from ledeline.errors import ModelError
 from ledeline.headline import Alignment, Candidate, Caution, Headline, Rows
 from ledeline.lede import Lede, read_lede
 from ledeline.model.engine import Engine
-from ledeline.model.files import Loaded, load_model
+from ledeline.model.files import SHIPPED_NAME, Loaded, load_model
 from ledeline.model.gpu.writer import DeviceWriter
 from ledeline.model.products import has_int8
 from ledeline.model.seq2seq import Seq2Seq
@@ -36,7 +36,6 @@ Precision: TypeAlias = Literal["auto", "float32", "float16", "int8"]
 _Chosen: TypeAlias = Literal["float32", "float16", "int8"]
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
-SHIPPED: Final = Path(__file__).parent / "models" / "default"
 # Texts of a stream that are worked on together: few first, so that the first headlines come soon.
 FIRST_WINDOWS, LARGEST_WINDOW = {"cpu": 64, "cuda": 512}, 2048
 _WORTH_A_THREAD: Final = 4  # sources, below which threads share the products instead
@@ -90,12 +89,8 @@ class Headliner:
         The precision is of the products: `auto` is int8 on a CPU that is made for it, else float32,
         and float16 on a GPU. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one.
         """
-        if not folders and not SHIPPED.exists():
-            raise ModelError(
-                "no model comes with this version of ledeline; name a model folder, such as "
-                "runs/NAME/best that ledeline train writes"
-            )
-        return cls([open_model(folder, device) for folder in folders or (SHIPPED,)], precision)
+        named = folders or (SHIPPED_NAME,)
+        return cls([open_model(folder, device) for folder in named], precision)
 
     @property
     def first_window(self) -> int:

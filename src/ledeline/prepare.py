@@ -83,18 +83,28 @@ def _write(path: Path, text: str) -> None:
 def _reused_subwords(config: PrepareConfig) -> Subwords | None:
     if config.subword.reuse is None:
         return None
-    dataset = Dataset(config.subword.reuse)
-    if dataset.profile.name != config.text.profile:
+    subwords, profile = _words_of(config.subword.reuse)
+    if profile.name != config.text.profile:
         raise ConfigError(
-            f"subword.reuse: {config.subword.reuse} has the text profile {dataset.profile.name}, "
-            f"and text.profile is {config.text.profile}"
+            f"subword.reuse: {config.subword.reuse} has the text profile {profile.name}, and "
+            f"text.profile is {config.text.profile}"
         )
-    if config.text.unknown_below and UNKNOWN not in dataset.subwords.unknown_words:
+    if config.text.unknown_below and UNKNOWN not in subwords.unknown_words:
         raise ConfigError(
             f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
             f"{config.subword.reuse} know no {UNKNOWN}"
         )
-    return dataset.subwords
+    return subwords
+
+
+def _words_of(folder: Path) -> tuple[Subwords, Profile]:
+    """The sub-words and the text profile of a model, or of a dataset."""
+    from ledeline.model.files import is_model, load_words  # with torch, which nothing else needs
+
+    if is_model(folder):
+        return load_words(folder)
+    dataset = Dataset(folder)
+    return dataset.subwords, dataset.profile
 
 
 # --- reading --------------------------------------------------------------------------------------

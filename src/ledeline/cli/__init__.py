@@ -10,6 +10,7 @@ from ledeline import __version__
 from ledeline.cli.command import Verbs
 from ledeline.cli.corpora import prepare, synth
 from ledeline.cli.judging import audit, score
+from ledeline.cli.packing import pack
 from ledeline.cli.systems import align, evaluate, report
 from ledeline.cli.training import train
 from ledeline.cli.writing import generate
@@ -44,6 +45,7 @@ app.command()(score)
 app.command()(audit)
 app.command()(align)
 app.command()(report)
+app.command()(pack)
 app.command()(synth)
 
 

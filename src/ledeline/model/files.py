@@ -3,7 +3,7 @@
 | file | what it is |
 | --- | --- |
 | `model.safetensors` | the weights |
-| `model.json` | format, version, the text profile and the size of the vocabulary |
+| `model.json` | format, version, text profile, size of the vocabulary, storage unless float32 |
 | `system.toml` | the configuration of the system |
 | `codes.txt`, `subwords.json` | the sub-words |
 """
@@ -12,21 +12,23 @@ import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-
 from ledeline.config import SystemConfig
 from ledeline.errors import ModelError
 from ledeline.model.seq2seq import Seq2Seq
+from ledeline.model.storage import Storage, read_weights
 from ledeline.section import load, to_toml
 from ledeline.subword import Subwords
 from ledeline.text import PROFILES, Profile
+
+SHIPPED: Final = Path(__file__).parents[1] / "models" / "default"
+SHIPPED_NAME: Final = "shipped"  # stands for it wherever a model folder is named
 
 WEIGHTS: Final = "model"  # .safetensors
 DESCRIPTION: Final = "model.json"
 SYSTEM: Final = "system.toml"
 FORMAT: Final = "ledeline-model"
-VERSION: Final = 1
+# By storage: float16 is read by what knows version 1 alone, int8 is not and must not be tried.
+VERSIONS: Final[dict[Storage, int]] = {"float32": 1, "float16": 1, "int8": 2}
 
 
 class Loaded(NamedTuple):
@@ -37,34 +39,60 @@ class Loaded(NamedTuple):
     profile: Profile
 
 
-def describe(folder: Path, system: SystemConfig, subwords: Subwords, profile: Profile) -> None:
+def describe(
+    folder: Path,
+    system: SystemConfig,
+    subwords: Subwords,
+    profile: Profile,
+    storage: Storage = "float32",
+) -> None:
     """Write everything but the weights."""
     (folder / SYSTEM).write_text(to_toml(system), encoding="utf-8")
     about = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSIONS[storage],
         "system": system.name,
         "profile": profile.name,
         "vocabulary": len(subwords),
     }
+    if storage != "float32":
+        about["weights"] = storage
     (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     subwords.save(folder)
 
 
 def load_model(folder: Path | str) -> Loaded:
     """Open a model folder, ready to write headlines, on the CPU."""
-    folder = Path(folder)
-    about = _read_description(folder)
-    subwords = Subwords.load(folder)
-    model = Seq2Seq(load(SystemConfig, folder / SYSTEM), len(subwords))
+    folder = found(folder)
+    subwords, profile, about = _read_words(folder)
+    system = load(SystemConfig, folder / SYSTEM)
+    model = Seq2Seq(system, len(subwords))
     path = folder / f"{WEIGHTS}.safetensors"
-    try:
-        model.load_state_dict(load_file(path))
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path} cannot be read: {error}") from None
-    except RuntimeError:
-        raise ModelError(f"{path} does not hold the weights that {SYSTEM} describes") from None
-    return Loaded(model.eval(), subwords, PROFILES[about["profile"]])
+    storage = about.get("weights", "float32")
+    model.load_state_dict(read_weights(path, model.state_dict(), storage, system))
+    return Loaded(model.eval(), subwords, profile)
+
+
+def load_words(folder: Path | str) -> tuple[Subwords, Profile]:
+    """What a model reads and writes, without its weights."""
+    subwords, profile, _ = _read_words(found(folder))
+    return subwords, profile
+
+
+def is_model(folder: Path | str) -> bool:
+    """Whether a folder says that it is a model's."""
+    return (found(folder) / DESCRIPTION).exists()
+
+
+def found(folder: Path | str) -> Path:
+    """The folder of a model: that of the shipped one where it is called so."""
+    folder = Path(folder)
+    return SHIPPED if folder == Path(SHIPPED_NAME) and not folder.exists() else folder
+
+
+def _read_words(folder: Path) -> tuple[Subwords, Profile, dict[str, Any]]:
+    about = _read_description(folder)
+    return Subwords.load(folder), PROFILES[about["profile"]], about
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -79,9 +107,12 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ModelError(f"{path} does not describe a model of ledeline")
-    if about.get("version") != VERSION or about.get("profile") not in PROFILES:
+    version, storage = about.get("version"), about.get("weights", "float32")
+    if version not in VERSIONS.values() or about.get("profile") not in list(PROFILES):
         raise ModelError(
-            f"{path} has format version {about.get('version')} and profile {about.get('profile')}, "
-            f"and this ledeline reads version {VERSION} with " + " or ".join(PROFILES)
+            f"{path} has format version {version} and profile {about.get('profile')}, and this "
+            "ledeline reads versions 1 and 2 with " + " or ".join(PROFILES)
         )
+    if (storage, version) not in list(VERSIONS.items()):
+        raise ModelError(f"{path} is damaged: version {version} has no weights in {storage}")
     return about

@@ -1,0 +1,400 @@
+"""When do the add-ons help? Many evaluations, as the tables of docs/results.md and one figure.
+
+EVALS holds folders of `ledeline evaluate`: EVALS/DATA/SYSTEM-sSEED, or with another C of the SPM
+EVALS/DATA/SYSTEM-sSEED-cC. DATA is what it was trained on: n20k, n100k (so many pairs of the news),
+all, wire (wire agencies only), tuned (all, then fine-tuned to Gigaword); SYSTEM is encdec, sgate,
+spm or both; the test sets are called news and rush. RUNS holds run folders by the same names. What
+is not there is left out, or an empty cell.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from addons_figure import (
+    NAME,
+    PAPER_C,
+    SYSTEMS,
+    WITH_SPM,
+    Effect,
+    Group,
+    Key,
+    Part,
+    by_size,
+    drawn,
+    every_pair,
+    grouped,
+    parsed,
+)
+from ledeline.analysis.audit import KINDS
+from ledeline.analysis.drawing import picture_format, save
+from ledeline.analysis.report.evaluations import MEASURES, Outcome, read_evaluation, read_summary
+from ledeline.analysis.report.markup import percent, plural, signed
+from ledeline.analysis.report.published import OWN_ROWS, SETS
+from ledeline.analysis.significance import Array, compare, intervals
+from ledeline.errors import LedelineError, ScoreError
+from ledeline.staging import whole_file
+from ledeline.train.journal import METRICS
+
+MAIN = (("news", "all", "Ours"), ("rush", "all", "Rush"), ("rush", "tuned", "Rush"))
+RATIO = "reference words / lede words"
+HOW = """\
+Seeds are pooled: the scores of each pair are averaged over seeds, for a difference over those that
+both systems have. In brackets are 95 % intervals by the bootstrap over pairs (1,000 resamples, for
+differences paired); p is that of approximate randomisation (10,000 shuffles, two-sided). Both say
+what other pairs would change, and nothing of other seeds: how these differ is in columns by seed.
+"""
+LEARNING = "Validation: loss per token / R-1; bold is the epoch that was kept.\n"
+TIMES = "Medians over whole epochs and over reports; start is what comes before the first step.\n"
+TIME_HEADS = (
+    "trained on", "run", "GPU", "epochs", "epoch, s", "validation, s", "pairs/s", "start, s",
+    "GPU memory, GiB", "in all, min",
+)  # fmt: skip
+Line = dict[str, Any]  # of a journal
+
+
+class Judged(NamedTuple):
+    """One evaluation on one test set."""
+
+    folder: Path
+    command: str
+    scores: Array  # (N, measures)
+    odds: Array  # (N, kinds), NaN where unknown
+
+
+class Study(NamedTuple):
+    """All evaluations, and the pairs of each test set."""
+
+    runs: dict[str, dict[Key, dict[int, Judged]]]  # by test set, what was trained, seed
+    first: dict[str, Outcome]  # by test set
+    places: dict[str, Path]  # of these
+
+    def data(self, test_set: str) -> list[str]:
+        """What systems were trained on, by size."""
+        return sorted({key.data for key in self.runs.get(test_set, {})}, key=by_size)
+
+    def group(self, data: str, part: Part, c: float | None = None) -> Group:
+        """The four systems; with a C those that have one."""
+        keys = [Key(data, name, c or PAPER_C) for name in (WITH_SPM if c else SYSTEMS)]
+        return Group(data, part, c, {key.system: self.effect(key, part) for key in keys})
+
+    def effect(self, key: Key, part: Part) -> Effect | None:
+        """Judge a system on some pairs."""
+        runs, base = self.runs[part.test_set], Key(key.data, "encdec")
+        ours, theirs = runs.get(key, {}), runs.get(base, {}) if key != base else {}
+        if not ours:
+            return None
+        shared, values = sorted(ours.keys() & theirs.keys()), pooled(ours, ours, part)
+        gaps = [pooled(ours, [one], part) - pooled(theirs, [one], part) for one in shared]
+        return Effect(
+            sorted(ours),
+            values.mean(axis=0).tolist(),
+            intervals(values),
+            shared,
+            compare(pooled(theirs, shared, part), pooled(ours, shared, part)) if shared else [],
+            [float(gap[:, 0].mean()) for gap in gaps] if len(shared) > 1 else [],
+        )
+
+
+def pooled(runs: Mapping[int, Judged], seeds: Iterable[int], part: Part) -> Array:
+    """The scores of each pair, averaged over seeds."""
+    mean: Array = np.mean([runs[seed].scores[part.rows] for seed in seeds], axis=0)
+    return mean
+
+
+def read_study(folder: Path) -> Study:
+    if not folder.is_dir():
+        raise ScoreError(f"{folder}: there is no such folder; name one with evaluations")
+    study = Study(defaultdict(lambda: defaultdict(dict)), {}, {})
+    for place in sorted(one for one in folder.glob("[!.]*/[!.]*") if one.is_dir()):
+        if read_summary(place).inner("sets").values:
+            take(study, place)
+        else:
+            print(f"{place}: no test set is done; left out", file=sys.stderr)
+    if not study.first:
+        raise ScoreError(f"{folder}: has no evaluation; they lie in {folder}/DATA/SYSTEM-sSEED")
+    return study
+
+
+def take(study: Study, place: Path) -> None:
+    """Read an evaluation; it must be what its folder is called, and of the same pairs as others."""
+    (key, seed), evaluation = parsed(place), read_evaluation(place)
+    if evaluation.system in SYSTEMS.values() and evaluation.system != SYSTEMS[key.system]:
+        raise ScoreError(f"{place}: is of {evaluation.system}; name it so")
+    for name, outcome in evaluation.outcomes.items():
+        first, before = study.first.setdefault(name, outcome), study.places.setdefault(name, place)
+        if basis(outcome) != basis(first):
+            fault = f"{name} has other pairs in it, or other scores; evaluate both alike"
+            raise ScoreError(f"{place} cannot be compared with {before}: {fault}")
+        known, odds = study.runs[name][key], outcome.audit.odds
+        if seed in known:
+            raise ScoreError(f"{known[seed].folder} and {place} are one system; keep one of them")
+        counts = np.array([[getattr(one, kind) for kind in KINDS] for one in odds], np.float64)
+        known[seed] = Judged(place, evaluation.command, outcome.pair_scores, counts)
+
+
+def basis(outcome: Outcome) -> tuple[Any, ...]:
+    """What must be the same where scores are compared pair by pair."""
+    return outcome.texts.sources, outcome.texts.references, outcome.signature
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], num_texts: int) -> list[str]:
+    """Lines of Markdown; the first columns are texts, the others figures."""
+    marks = ["---"] * num_texts + ["---:"] * (len(heads) - num_texts)
+    return [*(f"| {' | '.join(cells)} |" for cells in (heads, marks, *rows)), ""]
+
+
+def joined(values: Iterable[float], shown: Callable[[float], str] = str) -> str:
+    return ", ".join(map(shown, values))
+
+
+def score_cells(effect: Effect | None, runs: Mapping[int, Judged]) -> list[str]:
+    """Seeds, means with intervals, and R-1 of each seed."""
+    if effect is None:
+        return [""] * (2 + len(MEASURES))
+    means = [
+        f"{percent(mean)} [{percent(bounds.low)}, {percent(bounds.high)}]"
+        for mean, bounds in zip(effect.means, effect.bounds, strict=True)
+    ]
+    firsts = [runs[seed].scores[:, 0].mean() for seed in effect.seeds]
+    return [joined(effect.seeds), *means, joined(firsts, percent)]
+
+
+def difference_cells(effect: Effect | None, num_measures: int) -> list[str]:
+    """The seeds that were compared, a difference with its interval and p, and that of each seed."""
+    if effect is None or not effect.shared:
+        return [""] * (2 + 2 * num_measures)
+    cells = [joined(effect.shared)]
+    for one in effect.found[:num_measures]:
+        p = f"{one.randomisation_p:.3f}" if one.randomisation_p >= 0.001 else "< 0.001"
+        cells += [f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]", p]
+    return [*cells, joined(effect.by_seed, signed)]
+
+
+def odd_cells(runs: Mapping[int, Judged]) -> list[str]:
+    """Odd words per 1,000 headlines, averaged over seeds."""
+    if not runs:
+        return [""] * len(KINDS)
+    means = np.mean([1000 * one.odds.mean(axis=0) for one in runs.values()], axis=0)
+    return ["" if np.isnan(mean) else f"{mean:,.0f}" for mean in means]
+
+
+def heading(title: str, groups: Sequence[Group], study: Study) -> list[str]:
+    """Say what a table is of: the pairs, how they are scored, and the first command."""
+    test_set, data = groups[0].part.test_set, groups[0].data
+    parts = {group.part.name: plural(len(group.part.rows), "pair") for group in groups}
+    pairs = ", ".join(f"{name}: {number}" if name else number for name, number in parts.items())
+    runs = [(key, runs) for key, runs in study.runs[test_set].items() if key.data == data]
+    first = min(runs, key=lambda one: list(SYSTEMS).index(one[0].system))[1]
+    return [
+        f"## {title}\n",
+        f"Test set `{test_set}` ({pairs}); `{study.first[test_set].signature}`;",
+        f"`{first[min(first)].command}`, and so for the others.\n",
+    ]
+
+
+def score_tables(title: str, group: Group, study: Study, published: str) -> list[str]:
+    """The four systems: scores, differences, odd words; beside them what the paper printed."""
+    scores, gaps, odd = [], [], []
+    base = OWN_ROWS[0].figures[published]
+    for (name, effect), row in zip(group.effects.items(), OWN_ROWS, strict=True):
+        runs = study.runs[group.part.test_set].get(Key(group.data, name), {})
+        paper = row.figures[published]
+        leads = [signed((one - other) / 100) for one, other in zip(paper, base, strict=True)]
+        scores.append([row.system, *score_cells(effect, runs), *(f"{one:.2f}" for one in paper)])
+        gaps.append([row.system, *difference_cells(effect, len(paper)), *leads])
+        odd.append([row.system, *odd_cells(runs)])
+    names = list(MEASURES.values())
+    printed = [f"{name}, paper" for name in names]
+    tested = [head for name in names for head in (name, "p")]
+    return [
+        *heading(title, [group], study),
+        f"The paper's figures are of its set {published}, {plural(SETS[published], 'pair')}.\n",
+        *table(["system", "seeds", *names, "R-1 by seed", *printed], scores, 2),
+        *table(["less EncDec", "seeds", *tested, "R-1 by seed", *printed], gaps[1:], 2),
+        *table(["odd words per 1,000 headlines", *KINDS], odd, 1),
+    ]
+
+
+def group_table(title: str, what: str, groups: Sequence[Group], study: Study) -> list[str]:
+    """A row for each group and system."""
+    rows = [
+        [
+            group.part.name if what == RATIO else group.label,
+            SYSTEMS[name],
+            joined(effect.seeds) if effect else "",
+            percent(effect.means[0]) if effect else "",
+            *difference_cells(effect, 1),
+        ]
+        for group in groups
+        for name, effect in group.effects.items()
+    ]
+    heads = [what, "system", "seeds", "R-1", "compared", "R-1 less EncDec", "p", "by seed"]
+    return [*heading(title, groups, study), *table(heads, rows, 3)] if groups else []
+
+
+def all_tables(study: Study, groups: Mapping[str, Sequence[Group]]) -> list[str]:
+    """Tables 1 to 5, those that have something in them."""
+    lines = []
+    for test_set, data, published in MAIN:
+        if data in study.data(test_set):
+            group = study.group(data, every_pair(study, test_set))
+            title = f"The four systems on {test_set}, trained on {data}"
+            lines += score_tables(title, group, study, published)
+    lines += group_table("By training pairs", "trained on", groups["size"], study)
+    lines += group_table("On wire agencies", "trained on", groups["wire"], study)
+    lines += group_table("By headline-to-lede ratio", RATIO, groups["ratio"], study)
+    return lines + group_table("By C", "trained on, with", groups["weight"], study)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """The journal of a run, docs/training.md."""
+
+    key: Key
+    seed: int
+    lines: list[Line]
+
+    @property
+    def label(self) -> str:
+        """System, C where it is not the paper's, and seed."""
+        c = "" if self.key.c == PAPER_C else f", C = {self.key.c:g}"
+        return f"{SYSTEMS[self.key.system]}{c}, seed {self.seed}"
+
+    def events(self, name: str) -> list[Line]:
+        """The lines of a kind."""
+        return [line for line in self.lines if line["event"] == name]
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """The runs whose folders are called as evaluations are."""
+    if not folder.is_dir():
+        raise ScoreError(f"{folder}: there is no such folder; name one with runs")
+    paths = [one for one in folder.glob(f"*/*/{METRICS}") if NAME.fullmatch(one.parent.name)]
+    runs = [Run(*parsed(path.parent), read_journal(path)) for path in paths]
+    order = list(SYSTEMS).index
+    return sorted(runs, key=lambda one: (by_size(one.key.data), order(one.key.system), one.label))
+
+
+def read_journal(path: Path) -> list[Line]:
+    """The lines of a journal; half a line at the end, of a run that was killed, is left out."""
+    lines = path.read_text("utf-8", "replace").rpartition("\n")[0].splitlines()
+    try:
+        found = [json.loads(line) for line in lines]
+        return [line | {name: line[name] for name in ("event", "step", "time")} for line in found]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ScoreError(f"{path}: is no journal of a run: {error!r}; name a whole one") from None
+
+
+def curve_table(runs: Sequence[Run]) -> list[str]:
+    """A row an epoch, a column a run: loss per token and R-1; bold is the epoch that was kept."""
+    curves = [{line["epoch"]: line for line in run.events("valid")} for run in runs]
+    kept = [max((n for n, line in curve.items() if line["best"]), default=0) for curve in curves]
+    rows = []
+    for epoch in sorted(set().union(*curves)):
+        lines = [curve.get(epoch, {}) for curve in curves]
+        losses = [f"{line['per_token']:.3f}" if line else "" for line in lines]
+        scores = [f" / {percent(line['rouge1'])}" if "rouge1" in line else "" for line in lines]
+        marks = ["**" * (epoch == best) for best in kept]
+        rows.append([str(epoch), *map("{2}{0}{1}{2}".format, losses, scores, marks)])
+    return table(["epoch", *(run.label for run in runs)], rows, 0)
+
+
+def epoch_seconds(run: Run) -> list[tuple[float, float]]:
+    """Of each epoch that was not interrupted, how long its steps and its validation took."""
+    last_steps = {line["step"]: line["time"] for line in run.events("train")}
+    borders = {0, *(line["step"] for line in run.events("valid"))}
+    spans, began = [], None
+    for line in run.lines:
+        if line["event"] == "start":
+            began = line["time"] if line["step"] in borders else None
+        elif line["event"] == "valid":
+            ended = last_steps.get(line["step"], line["time"])
+            spans += [(ended - began, line["time"] - ended)] if began else []
+            began = line["time"]
+    return spans
+
+
+def time_row(run: Run) -> list[str]:
+    starts, spans = run.events("start"), epoch_seconds(run)
+    paces = [line["pairs_per_second"] for line in run.events("train")]
+    prepared = [sum(v for k, v in line.items() if k.startswith("seconds_to_")) for line in starts]
+    steps = sum(b["time"] - a["time"] for a, b in pairwise(run.lines) if b["event"] != "start")
+    memory = [line["gpu_memory"] / 2**30 for line in starts if "gpu_memory" in line]
+    return [
+        run.key.data,
+        run.label,
+        (starts[0]["gpu"] or "none") if starts else "",
+        str(len(run.events("valid"))),
+        *(f"{median(column):.1f}" for column in zip(*spans, strict=True)),
+        *[""] * (0 if spans else 2),
+        f"{median(paces):,.0f}" if paces else "",
+        f"{prepared[0]:.1f}" if prepared and prepared[0] else "",
+        f"{max(memory):.1f}" if memory else "",
+        f"{(steps + sum(prepared)) / 60:.1f}",
+    ]
+
+
+def run_tables(runs: Sequence[Run]) -> list[str]:
+    lines, of_all = [], [run for run in runs if run.key.data == "all"]
+    if of_all:
+        lines += ["## Learning curves, trained on all\n", LEARNING, *curve_table(of_all)]
+    if runs:
+        lines += [
+            "## Training time\n",
+            TIMES,
+            *table(TIME_HEADS, map(time_row, runs), 3),
+        ]
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("evals", type=Path, metavar="EVALS")
+    parser.add_argument("--runs", type=Path, help="run folders, for learning curves and times")
+    parser.add_argument("--sources", type=Path, help="the test set news with a column source")
+    parser.add_argument("--output", type=Path, help="the figure, .svg or .png")
+    parser.add_argument("--tables", type=Path, help="a file for the tables; printed without")
+    options = parser.parse_args()
+    try:
+        if options.output:
+            picture_format(options.output)
+        study = read_study(options.evals)
+        groups = grouped(study, options.sources)
+        runs = read_runs(options.runs) if options.runs else []
+        text = "\n".join(
+            [
+                f"`{shlex.join(['python', *sys.argv])}`\n",
+                HOW,
+                *all_tables(study, groups),
+                *run_tables(runs),
+            ]
+        )
+        if options.tables:
+            with whole_file(options.tables) as path:
+                path.write_text(text, encoding="utf-8")
+        else:
+            print(text)
+        if options.output:
+            save(drawn(groups), options.output)
+    except (LedelineError, OSError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
