@@ -115,6 +115,7 @@ class TestReadme:
         blocks = re.findall(r"```(\w*)\n(.*?)```", use, re.S)
         assert [language for language, _ in blocks] == [
             "",
+            "",
             "toml",
             "",
             "toml",

@@ -144,7 +144,7 @@ class TestWhole:
             run(tmp_path, TABLE, *options)
             assert Dataset(tmp_path / name).subwords.types == first.subwords.types
         (model / "subwords.json").unlink()
-        with pytest.raises(LedelineError, match="subwords.json"):
+        with pytest.raises(LedelineError, match=r"subwords\.json"):
             run(tmp_path, TABLE, f"--subword.reuse={model}", f"--dataset.output={tmp_path / 'd'}")
 
     def test_rare_words_become_unknown_if_asked_each_side_by_itself(self, tmp_path: Path) -> None:
