@@ -20,8 +20,7 @@ from machine import described
 
 
 def main() -> None:
-    default = Path(__file__).parent.parent / "configs/newsroom.toml"
-    config, *overrides = sys.argv[1:] or [str(default)]
+    config, *overrides = sys.argv[1:] or [str(Path(__file__).parent.parent / "configs/demo.toml")]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "dataset"
         command = [sys.executable, "-m", "ledeline", "prepare", config, *overrides]

@@ -21,6 +21,7 @@ WORKING_VERBS = [
     "align",
     "report",
     "pack",
+    "serve",
     "synth",
 ]
 

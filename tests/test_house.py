@@ -2,7 +2,6 @@
 
 import ast
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,9 @@ import pytest
 
 import ledeline
 
-ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
+from pages import ROOT, blocks, run
+
 SOURCE = ROOT / "src" / "ledeline"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
@@ -30,7 +31,7 @@ FLOORS = [
     {"lede", "wording", "headliner"},
     {"analysis"},
     {"train", "prepare", "generate", "outputs", "pack"},
-    {"evaluate", "align"},
+    {"evaluate", "align", "server"},
     {"terminal", "screen", "judgement", "scoreboard", "alignment_view"},
     {"cli"},
     {"__main__"},
@@ -112,29 +113,9 @@ class TestReadme:
 
     def test_what_it_says_works(self, tmp_path: Path) -> None:
         use = self.README.split("## Use")[1].split("## Read on")[0]
-        blocks = re.findall(r"```(\w*)\n(.*?)```", use, re.S)
-        assert [language for language, _ in blocks] == [
-            "",
-            "",
-            "toml",
-            "",
-            "toml",
-            "",
-            "",
-            "",
-            "python",
-        ]
-        files = iter(["pairs.toml", "train.toml"])
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        for language, text in blocks:
-            if language == "toml":
-                (tmp_path / next(files)).write_text(text)
-            else:
-                command = [sys.executable, "-c", text] if language else f"set -e\n{text}"
-                environment = os.environ | {"PATH": path}
-                subprocess.run(
-                    command, shell=not language, check=True, cwd=tmp_path, env=environment
-                )
+        languages = ["", "toml", "", "toml", "", "", "", "python"]
+        assert [block.language for block in blocks(use)] == languages
+        run(blocks(use), tmp_path, ["pairs.toml", "train.toml"])
 
     def test_its_links_lead_somewhere(self) -> None:
         pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]

@@ -88,10 +88,10 @@ class BadValue(ConfigError):
 # --- TOML and the command line -> sections -------------------------------------------------------
 
 
-def load(kind: type[T], path: Path, overrides: Sequence[str] = ()) -> T:
-    """Read a configuration file, with ``--dotted.key=value`` overrides."""
+def load(kind: type[T], path: Path | None, overrides: Sequence[str] = ()) -> T:
+    """Read a configuration file, if there is one, with ``--dotted.key=value`` overrides."""
     try:
-        table = tomllib.loads(path.read_bytes().decode())
+        table = tomllib.loads(path.read_bytes().decode()) if path is not None else {}
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

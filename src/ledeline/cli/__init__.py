@@ -11,6 +11,7 @@ from ledeline.cli.command import Verbs
 from ledeline.cli.corpora import prepare, synth
 from ledeline.cli.judging import audit, score
 from ledeline.cli.packing import pack
+from ledeline.cli.serving import serve
 from ledeline.cli.systems import align, evaluate, report
 from ledeline.cli.training import train
 from ledeline.cli.writing import generate
@@ -46,6 +47,7 @@ app.command()(audit)
 app.command()(align)
 app.command()(report)
 app.command()(pack)
+app.command(context_settings=_WITH_OVERRIDES)(serve)
 app.command()(synth)
 
 

@@ -1,0 +1,44 @@
+"""The verb that serves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ledeline.cli.command import say
+
+
+def serve(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG.toml", help="Settings; see docs/serve.md.")
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Folder of the model; several make an ensemble."),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 8000.")] = None,
+) -> None:
+    """Serve headlines over HTTP: an API for programs and a page for people.
+
+    Any setting can be given as --section.key=value. Ctrl-C and SIGTERM finish what is running.
+    """
+    from dataclasses import replace
+
+    from ledeline.errors import ConfigError
+    from ledeline.section import load
+
+    try:
+        from ledeline.server.run import serve as run_server
+        from ledeline.server.settings import ServeConfig
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
+        ) from None
+    given = {"host": host, "port": port}.items()
+    address = [f"--server.{key}={value}" for key, value in given if value is not None]
+    settings = load(ServeConfig, config, [*context.args, *address])
+    if model:
+        settings = replace(settings, model=replace(settings.model, folders=tuple(model)))
+    run_server(settings, lambda sentence: say(f"ledeline: {sentence}"))

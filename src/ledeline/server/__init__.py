@@ -1,0 +1,1 @@
+"""Headlines over HTTP: an API for programs and a page for people."""

@@ -1,0 +1,246 @@
+"""The application: its routes, and how what goes wrong is told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import FileResponse, JSONResponse
+from starlette.exceptions import HTTPException as AnyHTTPException
+
+from ledeline import __version__
+from ledeline.errors import ConfigError
+from ledeline.headliner import Headliner
+from ledeline.server import messages
+from ledeline.server.batcher import Batcher, Refused
+from ledeline.server.gate import Gate
+from ledeline.server.messages import About, Answers, Asked, Problem, Standing, answer
+from ledeline.server.metrics import Metrics
+from ledeline.server.settings import ServeConfig
+from ledeline.server.worked import LEDES, worked_example
+
+PAGE: Final = Path(__file__).parent / "page"
+FILES: Final = {"page.css": "text/css", "page.js": "text/javascript"}
+GONE: Final = 499  # for the log and the counters: nobody reads it
+T = TypeVar("T")
+
+
+class Json(JSONResponse):
+    """JSON in ASCII: whatever a text has, half a character even, can be sent back."""
+
+    def render(self, content: Any) -> bytes:
+        """The bytes of an answer."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Problem, "description": _WHY[status]} for status in statuses}
+
+
+_WHY: Final = {
+    400: "The body is not JSON.",
+    401: "A token is needed.",
+    408: "The body did not come in time.",
+    413: "The body is too large.",
+    422: "The request asks for something that there is not, or for more than the limit.",
+    500: "Something went wrong here.",
+    503: "Too much is waiting, or the server shuts down; come back after Retry-After seconds.",
+    504: "The answer was not there in time.",
+}
+
+
+def create_app(
+    headliner: Headliner,
+    settings: ServeConfig | None = None,
+    token: str | None = None,
+    card: str | None = None,
+) -> FastAPI:
+    """The application around a headliner; `app.state.batcher` is what works."""
+    settings = settings or ServeConfig()
+    limits, metrics = settings.limits, Metrics()
+    about = _about(headliner, settings, card)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.batcher = Batcher(headliner.answers, settings.batching, limits.waiting, metrics)
+        app.state.worked = await asyncio.to_thread(worked_example, headliner)
+        yield
+        await app.state.batcher.close()
+
+    app = FastAPI(
+        title="ledeline",
+        version=__version__,
+        description="Headlines from ledes, and which words they used and dropped.",
+        docs_url=None,  # they would be loaded from elsewhere
+        redoc_url=None,
+        root_path=settings.server.prefix,
+        lifespan=lifespan,
+        default_response_class=Json,
+    )
+    _tell_of_errors(app)
+    _add_page(app)
+    request_type: Any = messages.request_schema(limits)
+
+    @app.post(
+        "/v1/headlines",
+        response_model=None,
+        responses={200: {"model": Answers}, **_problems(400, 401, 408, 413, 422, 500, 503, 504)},
+        tags=["headlines"],
+    )
+    async def headlines(request: Request, asked: request_type) -> Response:
+        """Write a headline for each text.
+
+        The answer for a text does not depend on the texts beside it, nor on other callers.
+        """
+        found: Asked = asked
+        work = app.state.batcher.submit(found.texts, found.options(), limits.seconds)
+        answers = await _while_there(request, work)
+        if answers is None:
+            return Response(status_code=GONE)
+        return Json({"headlines": [answer(one, heat_map=found.heat_map) for one in answers]})
+
+    @app.get("/v1/model", responses=_problems(401), tags=["headlines"])
+    async def model() -> About:
+        """What writes the headlines, and what one request may ask for."""
+        return about
+
+    @app.get("/health", tags=["operation"])
+    async def health() -> Standing:
+        """Whether the process lives."""
+        return Standing(status="ok")
+
+    @app.get("/ready", responses={503: {"model": Standing}}, tags=["operation"])
+    async def ready(response: Response) -> Standing:
+        """Whether it takes texts."""
+        if app.state.batcher.is_open:
+            return Standing(status="ready")
+        response.status_code = 503
+        return Standing(status="shutting down")
+
+    @app.get(
+        "/metrics",
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **_problems(401),
+        },
+        response_class=Response,
+        tags=["operation"],
+    )
+    async def counted() -> Response:
+        """What was counted, for Prometheus."""
+        page = metrics.page(app.state.batcher)
+        return Response(page, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    if settings.server.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.server.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    app.add_middleware(Gate, limits=limits, token=token, metrics=metrics)
+    return app
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", media_type="text/html; charset=utf-8")
+
+    @app.get("/page/examples.json", include_in_schema=False)
+    async def examples() -> Response:
+        return Json({"ledes": LEDES, "worked": app.state.worked})
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def file(name: str) -> FileResponse:
+        if name not in FILES:
+            raise HTTPException(404, "there is no such page")
+        return FileResponse(PAGE / name, media_type=f"{FILES[name]}; charset=utf-8")
+
+
+def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> About:
+    models = [one.model for one in headliner.models]
+    limits = settings.limits
+    names = dict.fromkeys(model.config.name for model in models)
+    return About(
+        system=" & ".join(names),
+        profile=headliner.models[0].profile.name,
+        vocabulary=len(headliner.models[0].subwords),
+        parameters=sum(one.numel() for model in models for one in model.parameters()),
+        precision=headliner.precision,
+        device=models[0].device.type,
+        version=__version__,
+        card=card,
+        limits=messages.ModelLimits(
+            texts=limits.texts,
+            characters=limits.characters,
+            body_bytes=limits.body_bytes,
+            beam=limits.beam,
+            n_best=limits.n_best,
+            waiting=limits.waiting,
+            seconds=limits.seconds,
+        ),
+    )
+
+
+# --- callers, and what goes wrong ---------------------------------------------------------------
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """What the work comes to; None, and the work is given up, where the caller goes away."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        leaving.cancel()
+        working.cancel()
+
+
+async def _gone(request: Request) -> None:
+    """Return when the caller has ended the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _tell_of_errors(app: FastAPI) -> None:
+    """Every error is one sentence; none has a traceback or a text in it."""
+
+    @app.exception_handler(RequestValidationError)
+    async def not_valid(_: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return Json({"detail": "the body is not JSON"}, 400)
+        place = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        return Json({"detail": f"{place}: {messages.in_words(first)}"}, 422)
+
+    @app.exception_handler(ConfigError)
+    async def contradiction(_: Request, error: ConfigError) -> Response:
+        return Json({"detail": str(error)}, 422)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> Response:
+        retry = {"Retry-After": str(max(1, round(error.seconds)))}
+        return Json({"detail": str(error)}, 503, retry)
+
+    @app.exception_handler(TimeoutError)
+    async def late(_: Request, __: TimeoutError) -> Response:
+        return Json({"detail": "the answer was not there in time; ask for less, or later"}, 504)
+
+    @app.exception_handler(AnyHTTPException)
+    async def other(_: Request, error: AnyHTTPException) -> Response:
+        sentence = "the body is not JSON in UTF-8" if error.status_code == 400 else error.detail
+        return Json({"detail": sentence}, error.status_code, error.headers)
+
+    @app.exception_handler(Exception)
+    async def unforeseen(_: Request, __: Exception) -> Response:
+        return Json({"detail": "something went wrong here; the server's log has more"}, 500)

@@ -1,0 +1,36 @@
+"""Pages of the documentation, run as a reader would: block after block, in one folder."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+
+class Block(NamedTuple):
+    """A block of code; commands of the shell have no language."""
+
+    language: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    return [Block(*found) for found in re.findall(r"```(\w*)\n(.*?)```", page, re.S)]
+
+
+def run(page: Iterable[Block], folder: Path, files: Iterable[str]) -> None:
+    """Run commands and Python, and write each block of TOML to the next of the files."""
+    names = iter(files)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for language, text in page:
+        if language == "toml":
+            (folder / next(names)).write_text(text)
+        else:
+            command = [sys.executable, "-c", text] if language else f"set -e\n{text}"
+            environment = os.environ | {"PATH": path}
+            subprocess.run(command, shell=not language, check=True, cwd=folder, env=environment)
+    assert not list(names), "a file is on no page"
