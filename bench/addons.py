@@ -8,20 +8,16 @@ is not there is left out, or an empty cell.
 """
 
 import argparse
-import json
 import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from addons_figure import (
-    NAME,
     PAPER_C,
     SYSTEMS,
     WITH_SPM,
@@ -35,6 +31,7 @@ from addons_figure import (
     grouped,
     parsed,
 )
+from addons_runs import read_runs, run_tables, table
 from ledeline.analysis.audit import KINDS
 from ledeline.analysis.drawing import picture_format, save
 from ledeline.analysis.report.evaluations import MEASURES, Outcome, read_evaluation, read_summary
@@ -43,7 +40,6 @@ from ledeline.analysis.report.published import OWN_ROWS, SETS
 from ledeline.analysis.significance import Array, compare, intervals
 from ledeline.errors import LedelineError, ScoreError
 from ledeline.staging import whole_file
-from ledeline.train.journal import METRICS
 
 MAIN = (("news", "all", "Ours"), ("rush", "all", "Rush"), ("rush", "tuned", "Rush"))
 RATIO = "reference words / lede words"
@@ -53,13 +49,6 @@ both systems have. In brackets are 95 % intervals by the bootstrap over pairs (1
 differences paired); p is that of approximate randomisation (10,000 shuffles, two-sided). Both say
 what other pairs would change, and nothing of other seeds: how these differ is in columns by seed.
 """
-LEARNING = "Validation: loss per token / R-1; bold is the epoch that was kept.\n"
-TIMES = "Medians over whole epochs and over reports; start is what comes before the first step.\n"
-TIME_HEADS = (
-    "trained on", "run", "GPU", "epochs", "epoch, s", "validation, s", "pairs/s", "start, s",
-    "GPU memory, GiB", "in all, min",
-)  # fmt: skip
-Line = dict[str, Any]  # of a journal
 
 
 class Judged(NamedTuple):
@@ -150,12 +139,6 @@ def basis(outcome: Outcome) -> tuple[Any, ...]:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], num_texts: int) -> list[str]:
-    """Lines of Markdown; the first columns are texts, the others figures."""
-    marks = ["---"] * num_texts + ["---:"] * (len(heads) - num_texts)
-    return [*(f"| {' | '.join(cells)} |" for cells in (heads, marks, *rows)), ""]
-
-
 def joined(values: Iterable[float], shown: Callable[[float], str] = str) -> str:
     return ", ".join(map(shown, values))
 
@@ -178,8 +161,8 @@ def difference_cells(effect: Effect | None, num_measures: int) -> list[str]:
         return [""] * (2 + 2 * num_measures)
     cells = [joined(effect.shared)]
     for one in effect.found[:num_measures]:
-        p = f"{one.randomisation_p:.3f}" if one.randomisation_p >= 0.001 else "< 0.001"
-        cells += [f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]", p]
+        gap = f"{signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]"
+        cells += [gap, shown_p(one.randomisation_p)]
     return [*cells, joined(effect.by_seed, signed)]
 
 
@@ -189,6 +172,24 @@ def odd_cells(runs: Mapping[int, Judged]) -> list[str]:
         return [""] * len(KINDS)
     means = np.mean([1000 * one.odds.mean(axis=0) for one in runs.values()], axis=0)
     return ["" if np.isnan(mean) else f"{mean:,.0f}" for mean in means]
+
+
+def odd_gap_cells(ours: Mapping[int, Judged], theirs: Mapping[int, Judged]) -> list[str]:
+    """By how many odd words per 1,000 headlines two systems differ, with intervals and p."""
+    seeds = sorted(ours.keys() & theirs.keys())
+    both = [np.mean([runs[seed].odds for seed in seeds], axis=0) for runs in (theirs, ours)]
+    if not seeds or not all(np.isfinite(one).all() for one in both):
+        return [""] * 2 * len(KINDS)
+    cells = []
+    for one in compare(*both):
+        numbers = (1000 * one.difference, 1000 * one.low, 1000 * one.high)
+        gap, low, high = (f"{number:+,.0f}".replace("-", "−") for number in numbers)
+        cells += [f"{gap} [{low}, {high}]", shown_p(one.randomisation_p)]
+    return cells
+
+
+def shown_p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def heading(title: str, groups: Sequence[Group], study: Study) -> list[str]:
@@ -207,8 +208,9 @@ def heading(title: str, groups: Sequence[Group], study: Study) -> list[str]:
 
 def score_tables(title: str, group: Group, study: Study, published: str) -> list[str]:
     """The four systems: scores, differences, odd words; beside them what the paper printed."""
-    scores, gaps, odd = [], [], []
+    scores, gaps, odd, odd_gaps = [], [], [], []
     base = OWN_ROWS[0].figures[published]
+    plain = study.runs[group.part.test_set].get(Key(group.data, "encdec"), {})
     for (name, effect), row in zip(group.effects.items(), OWN_ROWS, strict=True):
         runs = study.runs[group.part.test_set].get(Key(group.data, name), {})
         paper = row.figures[published]
@@ -216,6 +218,7 @@ def score_tables(title: str, group: Group, study: Study, published: str) -> list
         scores.append([row.system, *score_cells(effect, runs), *(f"{one:.2f}" for one in paper)])
         gaps.append([row.system, *difference_cells(effect, len(paper)), *leads])
         odd.append([row.system, *odd_cells(runs)])
+        odd_gaps.append([row.system, *odd_gap_cells(runs, plain)])
     names = list(MEASURES.values())
     printed = [f"{name}, paper" for name in names]
     tested = [head for name in names for head in (name, "p")]
@@ -225,6 +228,7 @@ def score_tables(title: str, group: Group, study: Study, published: str) -> list
         *table(["system", "seeds", *names, "R-1 by seed", *printed], scores, 2),
         *table(["less EncDec", "seeds", *tested, "R-1 by seed", *printed], gaps[1:], 2),
         *table(["odd words per 1,000 headlines", *KINDS], odd, 1),
+        *table(["less EncDec", *(head for kind in KINDS for head in (kind, "p"))], odd_gaps[1:], 1),
     ]
 
 
@@ -257,109 +261,6 @@ def all_tables(study: Study, groups: Mapping[str, Sequence[Group]]) -> list[str]
     lines += group_table("On wire agencies", "trained on", groups["wire"], study)
     lines += group_table("By headline-to-lede ratio", RATIO, groups["ratio"], study)
     return lines + group_table("By C", "trained on, with", groups["weight"], study)
-
-
-# --- runs -----------------------------------------------------------------------------------------
-
-
-class Run(NamedTuple):
-    """The journal of a run, docs/training.md."""
-
-    key: Key
-    seed: int
-    lines: list[Line]
-
-    @property
-    def label(self) -> str:
-        """System, C where it is not the paper's, and seed."""
-        c = "" if self.key.c == PAPER_C else f", C = {self.key.c:g}"
-        return f"{SYSTEMS[self.key.system]}{c}, seed {self.seed}"
-
-    def events(self, name: str) -> list[Line]:
-        """The lines of a kind."""
-        return [line for line in self.lines if line["event"] == name]
-
-
-def read_runs(folder: Path) -> list[Run]:
-    """The runs whose folders are called as evaluations are."""
-    if not folder.is_dir():
-        raise ScoreError(f"{folder}: there is no such folder; name one with runs")
-    paths = [one for one in folder.glob(f"*/*/{METRICS}") if NAME.fullmatch(one.parent.name)]
-    runs = [Run(*parsed(path.parent), read_journal(path)) for path in paths]
-    order = list(SYSTEMS).index
-    return sorted(runs, key=lambda one: (by_size(one.key.data), order(one.key.system), one.label))
-
-
-def read_journal(path: Path) -> list[Line]:
-    """The lines of a journal; half a line at the end, of a run that was killed, is left out."""
-    lines = path.read_text("utf-8", "replace").rpartition("\n")[0].splitlines()
-    try:
-        found = [json.loads(line) for line in lines]
-        return [line | {name: line[name] for name in ("event", "step", "time")} for line in found]
-    except (ValueError, TypeError, KeyError) as error:
-        raise ScoreError(f"{path}: is no journal of a run: {error!r}; name a whole one") from None
-
-
-def curve_table(runs: Sequence[Run]) -> list[str]:
-    """A row an epoch, a column a run: loss per token and R-1; bold is the epoch that was kept."""
-    curves = [{line["epoch"]: line for line in run.events("valid")} for run in runs]
-    kept = [max((n for n, line in curve.items() if line["best"]), default=0) for curve in curves]
-    rows = []
-    for epoch in sorted(set().union(*curves)):
-        lines = [curve.get(epoch, {}) for curve in curves]
-        losses = [f"{line['per_token']:.3f}" if line else "" for line in lines]
-        scores = [f" / {percent(line['rouge1'])}" if "rouge1" in line else "" for line in lines]
-        marks = ["**" * (epoch == best) for best in kept]
-        rows.append([str(epoch), *map("{2}{0}{1}{2}".format, losses, scores, marks)])
-    return table(["epoch", *(run.label for run in runs)], rows, 0)
-
-
-def epoch_seconds(run: Run) -> list[tuple[float, float]]:
-    """Of each epoch that was not interrupted, how long its steps and its validation took."""
-    last_steps = {line["step"]: line["time"] for line in run.events("train")}
-    borders = {0, *(line["step"] for line in run.events("valid"))}
-    spans, began = [], None
-    for line in run.lines:
-        if line["event"] == "start":
-            began = line["time"] if line["step"] in borders else None
-        elif line["event"] == "valid":
-            ended = last_steps.get(line["step"], line["time"])
-            spans += [(ended - began, line["time"] - ended)] if began else []
-            began = line["time"]
-    return spans
-
-
-def time_row(run: Run) -> list[str]:
-    starts, spans = run.events("start"), epoch_seconds(run)
-    paces = [line["pairs_per_second"] for line in run.events("train")]
-    prepared = [sum(v for k, v in line.items() if k.startswith("seconds_to_")) for line in starts]
-    steps = sum(b["time"] - a["time"] for a, b in pairwise(run.lines) if b["event"] != "start")
-    memory = [line["gpu_memory"] / 2**30 for line in starts if "gpu_memory" in line]
-    return [
-        run.key.data,
-        run.label,
-        (starts[0]["gpu"] or "none") if starts else "",
-        str(len(run.events("valid"))),
-        *(f"{median(column):.1f}" for column in zip(*spans, strict=True)),
-        *[""] * (0 if spans else 2),
-        f"{median(paces):,.0f}" if paces else "",
-        f"{prepared[0]:.1f}" if prepared and prepared[0] else "",
-        f"{max(memory):.1f}" if memory else "",
-        f"{(steps + sum(prepared)) / 60:.1f}",
-    ]
-
-
-def run_tables(runs: Sequence[Run]) -> list[str]:
-    lines, of_all = [], [run for run in runs if run.key.data == "all"]
-    if of_all:
-        lines += ["## Learning curves, trained on all\n", LEARNING, *curve_table(of_all)]
-    if runs:
-        lines += [
-            "## Training time\n",
-            TIMES,
-            *table(TIME_HEADS, map(time_row, runs), 3),
-        ]
-    return lines
 
 
 def main() -> None:

@@ -27,23 +27,28 @@ SIZES = {"n20k": 20_000, "n100k": 100_000, "n400k": 400_000}
 
 @dataclass(frozen=True)
 class Recipe:
-    """How long something is trained: most epochs, and the first that halves the rate."""
+    """How long something is trained: most epochs, the first that halves the rate, patience."""
 
     epochs: int
     halve_from: int
+    patience: int = 2
 
     @property
     def options(self) -> list[str]:
         """For `ledeline train`."""
-        return [f"--train.epochs={self.epochs}", f"--train.halve_from={self.halve_from}"]
+        return [
+            f"--train.epochs={self.epochs}",
+            f"--train.halve_from={self.halve_from}",
+            *([] if self.patience == 2 else [f"--train.patience={self.patience}"]),
+        ]
 
 
 RECIPES = {
-    "all": Recipe(8, 5),
-    "n400k": Recipe(12, 8),
-    "wire": Recipe(14, 9),
-    "n100k": Recipe(20, 13),
-    "n20k": Recipe(30, 19),
+    "all": Recipe(5, 3),
+    "n400k": Recipe(8, 5),
+    "wire": Recipe(10, 7),
+    "n100k": Recipe(16, 11, patience=4),
+    "n20k": Recipe(60, 45, patience=10),  # it learns to copy late
     "natural": Recipe(8, 5),
 }
 
