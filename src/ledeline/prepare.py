@@ -28,6 +28,7 @@ from ledeline.corpus.store import (
     WordNumbers,
     chunks,
 )
+from ledeline.corpus.tables import NO_COLUMN
 from ledeline.dataset import MANIFEST, Chunk, Dataset, DatasetWriter
 from ledeline.errors import ConfigError, CorpusError
 from ledeline.progress import Progress, counted, silent
@@ -171,7 +172,10 @@ class _Reading:
 
     def _reject(self, row: BadRow) -> None:
         if self._config.corpus.bad_rows == "stop":
-            raise CorpusError(f"{row}; mend it, or pass such rows over: --corpus.bad_rows=skip")
+            way_on = "mend it"
+            if row.reason.startswith(NO_COLUMN):
+                way_on = "name others with --corpus.lede and --corpus.headline"
+            raise CorpusError(f"{row}; {way_on}, or pass such rows over: --corpus.bad_rows=skip")
         self.num_rejects += 1
         with self._rejects.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
@@ -183,6 +187,13 @@ class _Reading:
 def _split(config: PrepareConfig, pools: dict[str, StoredPairs], report: Report) -> dict[str, Part]:
     """The parts of the pools that train, validate and test; empty ones are left out."""
     parts = {pool: Part(pairs, np.arange(len(pairs))) for pool, pairs in pools.items()}
+    if config.split.by == "date":
+        for key, first, split in (
+            ("valid_from", config.split.valid_from, VALID),
+            ("test_from", config.split.test_from, TEST),
+        ):
+            if first and not len(parts[split].rows):
+                raise ConfigError(f"split.{key} = {first}: no pair would be in the split {split}")
     if config.split.by == "random":
         pool = config.split.pool
         valid, test, rest = draw(config.split, pools[pool])

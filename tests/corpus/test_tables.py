@@ -145,7 +145,7 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
         (3, "1 fields, where the header has 2"),
         (4, "3 fields, where the header has 2"),
         (5, "a closing quote is followed by text instead of a comma"),
-        (6, "line 6 is not UTF-8: byte 0xff at byte 2"),
+        (6, "it is not UTF-8: byte 0xff at byte 2"),
         (7, "line 8 is not UTF-8: byte 0xfe at byte 2"),
         (9, "a closing quote is followed by text instead of a comma (lines 9 to 10 are lost)"),
         (11, "a carriage return stands outside quotes"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ledeline.config import GateConfig, TrainConfig
 from ledeline.dataset import Dataset
@@ -80,7 +81,8 @@ class TestStart:
         with pytest.raises(ModelError, match=r"has gate\.enabled = True, and False is asked for"):
             train(replace(config, gate=GateConfig()), tmp_path / "run")
         with pytest.raises(ModelError, match=r"has model\.hidden_size = 8, and 9 is asked for"):
-            train(changed(config, model={"hidden_size": 9}), tmp_path / "run2")
+            train(changed(config, model={"hidden_size": 9}), tmp_path / "run")
+        assert not (tmp_path / "run").exists()  # so that the mended command can be given again
 
     def test_other_words_are_refused(
         self, tmp_path: Path, tiny: TrainConfig, other: Path, prepare_newsroom: Any
@@ -125,3 +127,33 @@ class TestKeptEpochs:
         )
         assert [step for step in there[:-2] if step % steps] == []
         assert {steps, 2 * steps, 3 * steps} <= set(there)
+
+
+class TestMemory:
+    @pytest.mark.parametrize(
+        "error",
+        [
+            torch.OutOfMemoryError("CUDA out of memory"),
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+            MemoryError(),
+        ],
+    )
+    def test_its_end_is_a_sentence(
+        self, error: Exception, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr("ledeline.train.step.Plain.take", fail)
+        with pytest.raises(TrainingError, match=r"batches of 4 pairs; .* --train\.batch_size=2"):
+            train(tiny, tmp_path / "run")
+
+    def test_other_errors_stay_what_they_are(
+        self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise RuntimeError("something else")
+
+        monkeypatch.setattr("ledeline.train.step.Plain.take", fail)
+        with pytest.raises(RuntimeError, match="something else"):
+            train(tiny, tmp_path / "run")

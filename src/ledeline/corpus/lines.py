@@ -276,7 +276,8 @@ class _CsvLines:
         try:
             return decode(line) + "\n"
         except UnicodeDecodeError as error:
-            self.fault = f"line {self.number} is {encoding_reason(error)}"
+            where = "it" if self.number == self.start else f"line {self.number}"
+            self.fault = f"{where} is {encoding_reason(error)}"
             return line.decode("utf-8", errors="replace") + "\n"
 
 

@@ -94,6 +94,9 @@ def _until_break(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
         yield broken.row(path)
 
 
+NO_COLUMN: Final = "there is no column"  # how the reason begins
+
+
 def column_fault(there: Sequence[str], names: list[str]) -> str:
     """Say which needed column is missing or there twice, or nothing."""
     for name in names:
@@ -106,10 +109,10 @@ def column_fault(there: Sequence[str], names: list[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _missing(there: tuple[str, ...], name: str) -> str:
-    nearest = difflib.get_close_matches(name, there, n=1, cutoff=0.0)
+    nearest = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
     hint = f" (the nearest is {excerpt(nearest[0])!r})" if nearest else ""
     listed = excerpt(", ".join(map(repr, there))) or "none"
-    return f"there is no column {name!r}{hint}; the columns are {listed}"
+    return f"{NO_COLUMN} {name!r}{hint}; the columns are {listed}"
 
 
 @lru_cache(maxsize=4096)

@@ -87,7 +87,14 @@ def is_model(folder: Path | str) -> bool:
 def found(folder: Path | str) -> Path:
     """The folder of a model: that of the shipped one where it is called so."""
     folder = Path(folder)
-    return SHIPPED if folder == Path(SHIPPED_NAME) and not folder.exists() else folder
+    if folder != Path(SHIPPED_NAME) or folder.exists():
+        return folder
+    if not SHIPPED.exists():
+        raise ModelError(
+            "no model comes with this version of ledeline; name a model folder, such as "
+            "runs/NAME/best that ledeline train writes"
+        )
+    return SHIPPED
 
 
 def _read_words(folder: Path) -> tuple[Subwords, Profile, dict[str, Any]]:

@@ -16,8 +16,9 @@ from ledeline.model.seq2seq import Seq2Seq
 from ledeline.train.captured import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.clock import Clock, Pace
 from ledeline.train.journal import Journal, circumstances
+from ledeline.train.memory import told_if_short
 from ledeline.train.processes import World, joined
-from ledeline.train.run import Run, restore, share, start_from, values
+from ledeline.train.run import Run, begun, restore, share, start_from, values
 from ledeline.train.standing import Standing, learning_rate
 from ledeline.train.step import Plain, Step, Steps, adam, set_rate
 from ledeline.train.stop import Stop
@@ -52,6 +53,7 @@ def train(
     killed and resumed, and (up to rounding) with any number of processes.
     """
     with ExitStack() as stack:
+        stack.enter_context(told_if_short(config.train.batch_size))
         stop = stack.enter_context(Stop(max_minutes).listening())
         world = stack.enter_context(joined(config.run.device))
         watch = watch if watch is not None and world.leads else Nobody()
@@ -68,14 +70,14 @@ def train(
         model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed).to(world.device)
         optimizer = adam(model)
         standing, run = Standing(), None
+        if world.leads and config.train.start_from is not None and not begun(folder):
+            start_from(config.train.start_from, model, dataset)  # before anything is written
         if world.leads:
             run = stack.enter_context(Run.opened(folder, config, dataset, resume, watch.says))
             if checkpoint := run.newest(watch.says):
                 restore(checkpoint, model, optimizer)
                 standing = Standing.from_json(checkpoint.state["standing"]).judged(config.train)
                 run.keep(standing)
-            elif config.train.start_from is not None:
-                start_from(config.train.start_from, model, dataset)
         standing = share(standing, model, optimizer, world)
         step = Step(model, world.wrap(model), optimizer, config)
         steps, began = _steps(step, batches, standing, config, world), time.perf_counter()

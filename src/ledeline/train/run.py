@@ -203,6 +203,11 @@ def restore(checkpoint: Checkpoint, model: Seq2Seq, optimizer: torch.optim.Optim
         ) from None
 
 
+def begun(folder: Path) -> bool:
+    """Whether a run folder has a checkpoint to go on from."""
+    return bool(Checkpoints(folder / CHECKPOINTS).steps())
+
+
 def start_from(folder: Path, model: Seq2Seq, dataset: Dataset) -> None:
     """Give a model the weights of another one that reads and writes the same."""
     there = load_model(folder)
