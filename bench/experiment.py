@@ -100,7 +100,7 @@ def plan(places: Places) -> Iterator[Run]:
     for system in SYSTEMS:
         yield tuned(places, system)
     for seed in (1, 2):
-        for data in ("n20k", "n100k", "wire", "n400k"):
+        for data in ("n100k", "wire", "n400k", "n20k"):
             for system in SYSTEMS:
                 yield on_news(places, data, system, seed)
     for system in ("spm", "both"):
