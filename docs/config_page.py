@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ledeline.config import PrepareConfig, TrainConfig
 from ledeline.section import Field, fields, walk
+from ledeline.server.settings import ServeConfig
 
 PAGE = Path(__file__).with_name("config.md")
 
@@ -11,15 +12,17 @@ OPENING = """\
 # Configuration
 
 A configuration is a TOML file. Any key can be overridden on the command line as
-`--section.key=value`; what was used in the end is written beside the output as `config.toml`.
-Relative paths are relative to the current folder. (This page is made by `make docs`.)
+`--section.key=value`; what `prepare` and `train` used in the end is written beside their output as
+`config.toml`. Relative paths are relative to the current folder. (This page is made by
+`make docs`.)
 """
 
 
 def config_page() -> str:
     """The whole page."""
     parts = [OPENING]
-    for verb, kind in (("prepare", PrepareConfig), ("train", TrainConfig)):
+    verbs = (("prepare", PrepareConfig), ("train", TrainConfig), ("serve", ServeConfig))
+    for verb, kind in verbs:
         parts.append(f"## `ledeline {verb}`\n")
         parts += [table(part) for part in fields(kind)]
     return "\n".join(parts)
@@ -44,7 +47,9 @@ def shown(value: object) -> str:
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{list(value) if isinstance(value, tuple) else value}`"
+    if isinstance(value, tuple):
+        return f"`{list(value)}`".replace("'", '"')
+    return f"`{value}`" if value != "" else '`""`'
 
 
 if __name__ == "__main__":

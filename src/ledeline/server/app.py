@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from ledeline import __version__
@@ -18,14 +18,21 @@ from ledeline.errors import ConfigError
 from ledeline.headliner import Headliner
 from ledeline.server import messages
 from ledeline.server.batcher import Batcher, Refused
-from ledeline.server.gate import Gate
+from ledeline.server.gate import Envelope, Gate
 from ledeline.server.messages import About, Answers, Asked, Problem, Standing, answer
 from ledeline.server.metrics import Metrics
+from ledeline.server.reference import reference
 from ledeline.server.settings import ServeConfig
 from ledeline.server.worked import LEDES, worked_example
 
 PAGE: Final = Path(__file__).parent / "page"
-FILES: Final = {"page.css": "text/css", "page.js": "text/javascript"}
+FILES: Final = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "reference.css": "text/css",
+    "reference.js": "text/javascript",
+}
+LONGEST_NAME: Final = 60  # characters of a field's name that are told back
 GONE: Final = 499  # for the log and the counters: nobody reads it
 T = TypeVar("T")
 
@@ -78,12 +85,12 @@ def create_app(
         description="Headlines from ledes, and which words they used and dropped.",
         docs_url=None,  # they would be loaded from elsewhere
         redoc_url=None,
-        root_path=settings.server.prefix,
+        redirect_slashes=False,  # they would lead to whatever host a request names
         lifespan=lifespan,
         default_response_class=Json,
     )
     _tell_of_errors(app)
-    _add_page(app)
+    _add_page(app, needs_token=token is not None)
     request_type: Any = messages.request_schema(limits)
 
     @app.post(
@@ -125,7 +132,7 @@ def create_app(
     @app.get(
         "/metrics",
         responses={
-            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            200: {"content": {"text/plain": {"schema": messages.COUNTED}}},
             **_problems(401),
         },
         response_class=Response,
@@ -136,24 +143,30 @@ def create_app(
         page = metrics.page(app.state.batcher)
         return Response(page, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    if settings.server.origins:
+    app.add_middleware(Gate, limits=limits, token=token)
+    if settings.server.origins:  # around the gate, so that their pages can read what it says
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.server.origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(Gate, limits=limits, token=token, metrics=metrics)
+    app.add_middleware(Envelope, metrics=metrics)
     return app
 
 
 # --- the page -----------------------------------------------------------------------------------
 
 
-def _add_page(app: FastAPI) -> None:
+def _add_page(app: FastAPI, *, needs_token: bool) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", media_type="text/html; charset=utf-8")
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs(request: Request) -> HTMLResponse:
+        base = str(request.base_url)
+        return HTMLResponse(reference(app.openapi(), base, needs_token=needs_token))
 
     @app.get("/page/examples.json", include_in_schema=False)
     async def examples() -> Response:
@@ -220,7 +233,7 @@ def _tell_of_errors(app: FastAPI) -> None:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
             return Json({"detail": "the body is not JSON"}, 400)
-        place = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        place = ".".join(str(part)[:LONGEST_NAME] for part in first["loc"][1:]) or "the body"
         return Json({"detail": f"{place}: {messages.in_words(first)}"}, 422)
 
     @app.exception_handler(ConfigError)
@@ -240,7 +253,3 @@ def _tell_of_errors(app: FastAPI) -> None:
     async def other(_: Request, error: AnyHTTPException) -> Response:
         sentence = "the body is not JSON in UTF-8" if error.status_code == 400 else error.detail
         return Json({"detail": sentence}, error.status_code, error.headers)
-
-    @app.exception_handler(Exception)
-    async def unforeseen(_: Request, __: Exception) -> Response:
-        return Json({"detail": "something went wrong here; the server's log has more"}, 500)

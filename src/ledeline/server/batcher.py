@@ -8,7 +8,7 @@ text that finds nothing running waits a moment for others.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -16,8 +16,6 @@ from typing import Final, NamedTuple, Protocol
 from ledeline.headline import Headline
 from ledeline.headliner import Options
 from ledeline.server.settings import Batching
-
-Answering = Callable[[Sequence[object], Options], list[Headline]]
 
 SECONDS_TO_RETRY: Final = 1.0  # at least, as what is told to those who are sent away
 
@@ -30,6 +28,15 @@ class Refused(Exception):
         self.seconds = max(seconds, SECONDS_TO_RETRY)
 
 
+class Answering(Protocol):
+    """What writes the headlines; its warnings count the texts from `first`."""
+
+    def __call__(
+        self, texts: Sequence[object], options: Options, *, first: int = 1
+    ) -> list[Headline]:
+        """One headline for each text, in order."""
+
+
 class Watching(Protocol):
     """Who counts what goes on."""
 
@@ -40,6 +47,7 @@ class Watching(Protocol):
 @dataclass(eq=False)
 class _Waiting:
     text: str
+    number: int  # among the texts of its caller, from 1
     options: Options
     answer: "asyncio.Future[Headline]"
 
@@ -92,7 +100,10 @@ class Batcher:
         if len(texts) > self._most:
             raise Refused(f"no more than {self._most} texts can wait", SECONDS_TO_RETRY)
         loop = asyncio.get_running_loop()
-        mine = [_Waiting(text, options, loop.create_future()) for text in texts]
+        mine = [
+            _Waiting(text, number, options, loop.create_future())
+            for number, text in enumerate(texts, start=1)
+        ]
         self._queue.extend(mine)
         self._begin()
         self._arrived.set()
@@ -118,12 +129,11 @@ class Batcher:
 
     async def _work(self) -> None:
         while not self._closed:
-            if not self._queue:
-                self._arrived.clear()
-                await self._arrived.wait()
-                await asyncio.sleep(self._settings.window_ms / 1000)
-            if batch := self._take():
+            await self._arrived.wait()
+            await asyncio.sleep(self._settings.window_ms / 1000)
+            while batch := self._take():
                 await self._run(batch)
+            self._arrived.clear()
 
     def _take(self) -> list[_Waiting]:
         """The texts that wait longest, with one kind of options."""
@@ -158,11 +168,20 @@ class Batcher:
         """The answers; where one text spoils the batch, each is tried alone."""
         texts, options = [one.text for one in batch], batch[0].options
         try:
-            return self._answers(texts, options)
+            answers = self._answers(texts, options, first=batch[0].number)
+            numbers = range(batch[0].number, batch[0].number + len(batch))
+            return [
+                # a text without a headline is told by its number, which is that of its caller
+                answer if answer or one.number == number else self._alone(one)
+                for one, number, answer in zip(batch, numbers, answers, strict=True)
+            ]
         except Exception as error:
             if len(batch) == 1:
                 return [error]
             return [answer for one in batch for answer in self._answer([one])]
+
+    def _alone(self, one: _Waiting) -> Headline:
+        return self._answers([one.text], one.options, first=one.number)[0]
 
     # --- the end ------------------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 """What goes over the wire: requests, answers, and their schemas."""
 
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ledeline import __version__
 from ledeline.config import SearchConfig
 from ledeline.headline import Alignment, Headline
 from ledeline.headliner import Options
@@ -15,6 +17,10 @@ EXAMPLE: Final = (
     "Tokyo stocks rose on Tuesday as exporters gained on a weaker yen, with the Nikkei average "
     "closing at its highest level in three weeks."
 )
+COUNTED: Final = {  # the schema of /metrics
+    "type": "string",
+    "examples": ["# HELP ledeline_texts_total Texts answered.\nledeline_texts_total 1.0\n"],
+}
 _DEFAULT_BEAM: Final = SearchConfig().beam
 
 
@@ -78,6 +84,10 @@ def request_schema(limits: Limits) -> type[Asked]:
 
 
 # --- answers ------------------------------------------------------------------------------------
+
+
+def _example(*examples: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": list(examples)})
 
 
 class Warned(BaseModel):
@@ -144,11 +154,27 @@ class Answered(BaseModel):
 class Answers(BaseModel):
     """One headline for each text, in order."""
 
+    model_config = _example(
+        {
+            "headlines": [
+                {
+                    "source": EXAMPLE,
+                    "headline": "tokyo stocks rise as exporters gained on weaker yen",
+                    "score": -0.62889,
+                    "truncated": False,
+                    "warnings": [],
+                }
+            ]
+        }
+    )
+
     headlines: list[Answered]
 
 
 class Problem(BaseModel):
     """Why there is no answer."""
+
+    model_config = _example({"detail": "beam: must be at most 50"})
 
     detail: str
 
@@ -156,7 +182,9 @@ class Problem(BaseModel):
 class Standing(BaseModel):
     """How the server is."""
 
-    status: str
+    model_config = _example({"status": "ok"}, {"status": "ready"}, {"status": "shutting down"})
+
+    status: str = Field(description="/health: ok; /ready: ready, or, with 503, shutting down.")
 
 
 class ModelLimits(BaseModel):
@@ -173,6 +201,20 @@ class ModelLimits(BaseModel):
 
 class About(BaseModel):
     """What writes the headlines."""
+
+    model_config = _example(
+        {
+            "system": "EncDec+sGate+SPM",
+            "profile": "paper",
+            "vocabulary": 5134,
+            "parameters": 14347468,
+            "precision": "int8",
+            "device": "cpu",
+            "version": __version__,
+            "card": "# News\n\nTrained on news in English.\n",
+            "limits": asdict(Limits()),
+        }
+    )
 
     system: str
     profile: str
@@ -209,6 +251,11 @@ def _heat_map(alignment: Alignment) -> dict[str, Any]:
 
 _WORDS: Final = {
     "missing": "is missing",
+    "model_attributes_type": "must be a JSON object, sent as application/json",
+    "list_type": "must be a list",
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
     "extra_forbidden": "there is no such field",
     "too_short": "has {actual_length}, and at least {min_length} is needed",
     "too_long": "has {actual_length}, and {max_length} is the limit",

@@ -1,80 +1,70 @@
 // The page of `ledeline serve`: sends ledes to v1/headlines and shows what comes back.
-// Texts go into the page as text only, never as HTML. All addresses are relative, so that the page
-// also works under the prefix of a proxy.
+// Texts go into the page as text, never as HTML. Addresses are relative, so that the page also
+// works under the prefix of a proxy.
 
 const OPEN_AT_FIRST = 5; // results; of more, only the first is open
 const MOST_ROWS = 80; // lede words in a heat map
 const LEAST_SHARE = 0.01; // that is marked, or named
 const NUMBERED_SHARE = 0.05; // that has its number above the word
-const MOST_NAMED = 5; // lede words named for a headline word
+const MOST_NAMED = 4; // lede words named for a headline word
 const TOKEN_KEY = "ledeline-token";
-const BIDI_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g; // of halves that are one character
 
+const NOTHING = "(no headline)";
+const HINT = "Point at a word of the headline, or use tab and arrow keys, to see where it is from.";
+const SCORES =
+  "Score: mean log-probability of a sub-word, 0 is certainty; per sub-word: exp(score), the same " +
+  "as a probability.";
 const WARNINGS = {
   empty: "No text",
   invalid: "No text",
   unseen: "Unknown word",
   cut: "Lede cut short",
   truncated: "Not finished",
-  repetition: "Said twice",
+  repetition: "Repetition",
 };
 
 const byId = (id) => document.getElementById(id);
-const numbers = new Intl.NumberFormat("en");
+const on = (id, kind, action) => byId(id).addEventListener(kind, action);
+const grouped = new Intl.NumberFormat("en").format; // 1,000
 
+let token = ""; // that the server may ask for
 let limits = null; // of the server, once it has told them
 let examples = []; // ledes to fill in
 let running = null; // AbortController of the request under way
-let lastWritten = false; // whether the list has the answer to a request, not the example
-let waitingForToken = false; // whether a token is all that a request lacks
-let results = []; // Marks of what is in the list
+let waitsForToken = false; // whether a token is all that a request lacks
+let shown = []; // Marks of the answers in the list
 
-// --- elements -----------------------------------------------------------------------------------
+// --- elements ---
 
-/** An element. Functions among the attributes listen to events; strings among children are text. */
+/** An element. Functions among the attributes hear events; strings among the children are text. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
-    else if (value !== false) element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value);
   }
   element.append(...children);
   return element;
 }
 
-/** Text of somebody else's among ours: its direction must not spread. */
+const button = (attributes, ...parts) => make("button", { type: "button", ...attributes }, ...parts);
+const note = (...children) => make("p", { class: "note" }, ...children);
+
+/** Somebody else's text among ours: its direction must not spread. */
 const quoted = (text) => make("bdi", {}, text);
 
-/** Tell everybody, also those who listen instead of looking. */
-function say(...parts) {
-  byId("status").replaceChildren(...parts);
-}
+/** Tell everybody, also those who listen. */
+const say = (...parts) => byId("status").replaceChildren(...parts);
 
-function plural(count, one, many = `${one}s`) {
-  return `${numbers.format(count)} ${count === 1 ? one : many}`;
-}
+const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+const spaceBefore = (spaced) => spaced.slice(0, spaced.length - spaced.trimStart().length);
 
-function percent(share, digits = 0) {
-  return `${(100 * share).toFixed(digits)} %`;
-}
-
-/** The space before a word, and the word. */
-function parted(spaced) {
-  const word = spaced.trimStart();
-  return [spaced.slice(0, spaced.length - word.length), word];
-}
-
-/** A span for a word. One with invisible marks of direction is kept from turning the others. */
-function wordSpan(word, attributes) {
-  const span = make("span", attributes, word);
-  span.classList.toggle("isolated", BIDI_CONTROLS.test(word));
-  return span;
-}
-
-// --- the server ---------------------------------------------------------------------------------
+// --- the server ---
 
 class Refusal extends Error {
-  /** A status of HTTP, or 0 where no answer came and -1 where it cannot be read. */
+  /** A status of HTTP; 0 where no answer came, -1 where it cannot be read. */
   constructor(status, detail = "", seconds = 0) {
     super(detail);
     this.status = status;
@@ -82,18 +72,14 @@ class Refusal extends Error {
   }
 }
 
-/** What the server answers, as an object; a Refusal or an AbortError where it does not. */
+/** What the server answers; a Refusal or an AbortError where it does not. */
 async function ask(path, body = null, signal = null) {
-  const headers = { Accept: "application/json" };
-  if (token.value) headers.Authorization = `Bearer ${token.value}`;
+  const headers = {};
+  if (token) headers.Authorization = `Bearer ${token}`;
   if (body) headers["Content-Type"] = "application/json";
+  const sent = body ? { method: "POST", body: JSON.stringify(body) } : {};
   try {
-    const response = await fetch(path, {
-      method: body ? "POST" : "GET",
-      headers,
-      body: body && JSON.stringify(body),
-      signal,
-    });
+    const response = await fetch(path, { ...sent, headers, signal });
     if (response.ok) return await response.json();
     throw await refusal(response);
   } catch (error) {
@@ -103,44 +89,25 @@ async function ask(path, body = null, signal = null) {
 }
 
 async function refusal(response) {
-  let detail = "";
-  try {
-    detail = (await response.json()).detail;
-  } catch {
-    // Something between here and the server answered, in its own words.
-  }
+  // What is no JSON comes from something between here and the server.
+  const { detail } = await response.json().catch(() => ({}));
   const seconds = Number(response.headers.get("Retry-After")) || 1;
   return new Refusal(response.status, typeof detail === "string" ? detail : "", seconds);
 }
 
-/** Kept for this tab only; and only in memory where the browser allows no more. */
-const token = {
-  value: "",
-  read() {
-    try {
-      this.value = sessionStorage.getItem(TOKEN_KEY) ?? "";
-    } catch {
-      this.value = "";
-    }
-  },
-  keep(value) {
-    this.value = value;
-    try {
-      sessionStorage.setItem(TOKEN_KEY, value);
-    } catch {
-      // Then it lasts until the page is left.
-    }
-  },
-};
-
-// --- errors -------------------------------------------------------------------------------------
-
-/** A detail as a sentence. */
-function sentence(detail) {
-  const text = detail.trim();
-  if (!text) return "";
-  return text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+/** The token, kept for this tab; until the page is left where the browser allows no more. */
+function keptToken(value = null) {
+  try {
+    if (value) sessionStorage.setItem(TOKEN_KEY, value);
+    return sessionStorage.getItem(TOKEN_KEY) ?? "";
+  } catch {
+    return value ?? "";
+  }
 }
+
+// --- errors ---
+
+const sentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 
 /** What went wrong, and what can be done. */
 function explained({ status, message }) {
@@ -149,77 +116,68 @@ function explained({ status, message }) {
     case 0:
       return (
         "The server cannot be reached. Your text is still here. See that ledeline serve is " +
-        "running and that you are connected, then try again."
+        "running and that you are connected to it; then try again."
       );
-    case -1:
-      return "The answer cannot be read: something other than ledeline seems to have sent it.";
     case 413:
     case 422:
-      return detail || "The server does not accept this request.";
+      return detail;
     case 503:
       return `The server is busy. ${detail}`;
     case 504:
-      return `The headlines took too long. ${detail} Fewer ledes at a time or a smaller beam are quicker.`;
+      return `The headlines took too long. ${detail} Fewer ledes or a smaller beam are quicker.`;
     default:
-      return `The server answered with an error (${status}). ${detail}`;
+      return status > 0
+        ? `The server answered with an error (${status}). ${detail}`
+        : "The answer cannot be read; it does not look like one of ledeline serve.";
   }
 }
 
-/** Show an error; with `again`, a button that waits so many seconds. */
-function fail(text, again = null, seconds = 0) {
-  const box = byId("error");
-  box.replaceChildren(make("p", {}, text));
-  if (again) box.append(waitingButton(again, seconds));
-  box.hidden = false;
+function fail(text, ...more) {
+  byId("error").replaceChildren(make("p", {}, text), ...more);
+  byId("error").hidden = false;
   say();
 }
 
-function waitingButton(again, seconds) {
-  const button = make("button", { type: "button" });
-  let left = Math.ceil(seconds);
-  const tick = () => {
-    button.textContent = left > 0 ? `Try again in ${left} s` : "Try again";
-    button.setAttribute("aria-disabled", left > 0);
-    if (left-- > 0 && document.contains(byId("error"))) setTimeout(tick, 1000);
-  };
-  tick();
-  button.addEventListener("click", () => {
-    if (button.getAttribute("aria-disabled") === "false") again();
-  });
-  return button;
-}
-
 function clearError() {
+  if (byId("error").contains(document.activeElement)) byId("write").focus();
   byId("error").hidden = true;
-  byId("error").replaceChildren();
   byId("text").removeAttribute("aria-invalid");
 }
 
 function failed(error) {
   if (error.name === "AbortError") say("Cancelled. Your text is still here.");
   else if (error.status === 401) askForToken();
-  else if (!(error instanceof Refusal)) fail(explained({ status: -1, message: "" }));
-  else if ([0, 503, 504].includes(error.status)) fail(explained(error), write, waitOf(error));
+  else if (!(error instanceof Refusal)) fail(explained(new Refusal(-1)));
+  else if ([0, 503, 504].includes(error.status)) fail(explained(error), retryButton(error));
   else fail(explained(error));
 }
 
-const waitOf = (error) => (error.status === 503 ? error.seconds : 0);
+/** It counts the seconds down that the server wants to be left alone. */
+function retryButton({ status, seconds }) {
+  let left = status === 503 ? Math.ceil(seconds) : 0;
+  const retry = button({ click: () => left < 0 && write() });
+  const tick = () => {
+    retry.textContent = left > 0 ? `Try again in ${left} s` : "Try again";
+    retry.setAttribute("aria-disabled", left > 0);
+    if (left > 0) setTimeout(tick, 1000);
+    left -= 1;
+  };
+  tick();
+  return retry;
+}
 
-// --- the token ----------------------------------------------------------------------------------
+// --- the token ---
 
 function showTokenForm() {
-  const note = token.value
-    ? "The server did not accept the token. Please check it."
-    : "Whoever runs it can give you one. It is kept until this tab is closed.";
-  byId("token-note").textContent = note;
+  if (token) byId("token-note").textContent = "The server does not accept this token.";
   byId("token-form").hidden = false;
 }
 
 function askForToken() {
-  waitingForToken = true;
+  waitsForToken = true;
   showTokenForm();
   byId("token").focus();
-  say("This server asks for a token. Your text is still here.");
+  say("The server asks for a token. Your text is still here.");
 }
 
 function useToken(event) {
@@ -229,30 +187,32 @@ function useToken(event) {
     byId("token-note").textContent = "A token has letters, digits and ASCII signs only.";
     return;
   }
-  token.keep(value);
-  byId("token").value = "";
+  token = keptToken(value);
+  byId("token-form").reset();
   byId("token-form").hidden = true;
-  byId("text").focus();
-  say("The token is kept until this tab is closed.");
+  byId("write").focus();
   describeModel();
-  if (waitingForToken) write();
+  if (waitsForToken) write();
 }
 
-// --- copying ------------------------------------------------------------------------------------
+// --- copying ---
 
-/** Browsers have a clipboard on secure addresses only; elsewhere there is the old way. */
-async function copied(text) {
+/** Copy, and say so in words and on the button, in `label`. */
+async function copy(text, label) {
   try {
     await navigator.clipboard.writeText(text);
-    return true;
   } catch {
-    return copiedTheOldWay(text);
+    // Browsers have a clipboard on secure addresses only; elsewhere there is the old way.
+    if (!copiedTheOldWay(text)) return say("It could not be copied. Select it and press Ctrl+C.");
   }
+  say("Copied: ", quoted(text));
+  label.textContent = "Copied";
+  return setTimeout(() => (label.textContent = "Copy"), 1500);
 }
 
 function copiedTheOldWay(text) {
   const before = document.activeElement;
-  const box = make("textarea", { class: "unseen", "aria-hidden": "true" });
+  const box = make("textarea", { class: "unseen" });
   box.value = text;
   document.body.append(box);
   box.select();
@@ -262,158 +222,135 @@ function copiedTheOldWay(text) {
   return done;
 }
 
-/** Copy, and say so on the button (in `label`) and in words. */
-async function copy(text, label) {
-  const done = await copied(text);
-  if (!done) return say("It could not be copied. Select the headline and press Ctrl+C.");
-  say("Copied: ", quoted(text));
-  label.textContent = "copied";
-  setTimeout(() => (label.textContent = "copy"), 1500);
-}
-
-// --- marks --------------------------------------------------------------------------------------
-
-function chosenView() {
-  return document.querySelector("input[name=view]:checked").value;
-}
+// --- marks ---
 
 /** The words of a headline and of its lede, and what ties them. */
 class Marks {
-  constructor(alignment, id) {
-    this.map = alignment.heat_map;
-    this.dropped = new Set(alignment.dropped.map((one) => one.place));
-    this.readout = make("p", { id, class: "readout note" });
-    this.source = this.map.source.map((spaced) => wordSpan(parted(spaced)[1], { class: "source" }));
-    this.words = this.map.headline.map((spaced, j) => this.#word(parted(spaced)[1], j));
+  constructor({ heat_map: map, dropped }, number) {
+    this.map = map;
+    this.dropped = new Set(dropped.map(({ place }) => place));
+    this.readout = make("p", { id: `readout-${number}`, class: "readout" });
+    this.source = map.source.map((word) => make("span", { class: "source" }, word.trimStart()));
+    this.words = map.headline.map((word, j) => this.#word(word.trimStart(), j));
     this.pointed = this.focused = this.pinned = null; // places of headline words
     this.marked = []; // spans of the lede
     this.heat = new HeatMap(this);
     this.update();
   }
 
+  get view() {
+    return this.map.spm && byId("by-spm").checked ? "SPM" : "attention";
+  }
+
   /** A row for each headline word, with a share for each lede word. */
   get rows() {
-    return (chosenView() === "spm" && this.map.spm) || this.map.attention;
+    return this.view === "SPM" ? this.map.spm : this.map.attention;
   }
 
-  get viewName() {
-    return this.rows === this.map.spm ? "SPM" : "attention";
-  }
-
-  // One word can be reached with the tab key; arrow keys lead to the others.
+  // The tab key leads to one of the words, arrow keys to the others.
   #word(word, j) {
-    return wordSpan(word, {
+    const attributes = {
       class: "word",
       role: "button",
       tabindex: j ? -1 : 0,
       "aria-pressed": "false",
       "aria-describedby": this.readout.id,
       "data-place": j,
-    });
+    };
+    return make("span", attributes, word);
   }
 
-  headline() {
+  heading() {
     const heading = make("h3", {
       class: "headline",
       dir: "auto",
-      mouseover: (event) => this.#point(placeOf(event)),
-      mouseleave: () => this.#point(null),
-      focusin: (event) => this.#focus(placeOf(event)),
-      focusout: () => this.#focus(null),
+      mouseover: (event) => this.update({ pointed: placeOf(event) }),
+      mouseleave: () => this.update({ pointed: null }),
+      focusin: (event) => this.update({ focused: placeOf(event) }),
+      focusout: () => this.update({ focused: null }),
       click: (event) => this.pin(placeOf(event)),
       keydown: (event) => this.#press(event),
     });
-    this.words.forEach((word, j) => heading.append(parted(this.map.headline[j])[0], word));
+    this.words.forEach((word, j) => heading.append(spaceBefore(this.map.headline[j]), word));
     return heading;
   }
 
-  /** The lede; runs of dropped words are struck through together. */
+  /** The lede; runs of dropped words are struck out together. */
   lede() {
     const lede = make("p", { class: "lede", dir: "auto" });
     let run = null;
     this.source.forEach((word, i) => {
       const dropped = this.dropped.has(i);
       word.classList.add(dropped ? "dropped" : "used");
-      if (!dropped || !run) lede.append(parted(this.map.source[i])[0]);
-      else run.append(parted(this.map.source[i])[0]);
-      if (dropped && !run) lede.append((run = make("del")));
+      (dropped && run ? run : lede).append(spaceBefore(this.map.source[i]));
       if (!dropped) run = null;
+      else if (!run) lede.append((run = make("del")));
       (run ?? lede).append(word);
     });
     return lede;
   }
 
-  #point(place) {
-    this.pointed = place;
-    this.update();
-  }
-
-  #focus(place) {
-    this.focused = place;
-    if (place !== null) this.words.forEach((word, j) => (word.tabIndex = j === place ? 0 : -1));
-    this.update();
-  }
-
   /** Keep the marks of a word, or let them go. */
   pin(place) {
     if (place === null) return;
-    this.pinned = this.pinned === place ? null : place;
+    this.update({ pinned: this.pinned === place ? null : place });
     this.words.forEach((word, j) => word.setAttribute("aria-pressed", j === this.pinned));
-    this.update();
   }
 
   #press(event) {
     const place = placeOf(event);
-    if (place === null) return;
-    const forward = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
+    if (place === null || event.ctrlKey || event.metaKey) return;
+    const next = getComputedStyle(event.currentTarget).direction === "rtl" ? -1 : 1;
     const last = this.words.length - 1;
-    const steps = { ArrowRight: forward, ArrowLeft: -forward, Home: -last, End: last };
+    const steps = { ArrowRight: next, ArrowLeft: -next, Home: -last, End: last };
     if (event.key in steps) {
       this.words[Math.min(Math.max(place + steps[event.key], 0), last)].focus();
     } else if (event.key === "Enter" || event.key === " ") {
-      if (!event.ctrlKey && !event.metaKey) this.pin(place);
-    } else if (event.key === "Escape") {
-      this.pin(this.pinned);
+      this.pin(place);
     } else {
+      if (event.key === "Escape") this.pin(this.pinned);
       return;
     }
     event.preventDefault();
   }
 
   /** Mark what belongs to the word that is pointed at, else focused, else pinned. */
-  update() {
-    for (const word of this.marked) word.classList.remove("marked", "most");
+  update(changes = {}) {
+    Object.assign(this, changes);
     const place = this.pointed ?? this.focused ?? this.pinned;
-    this.words.forEach((word, j) => word.classList.toggle("current", j === place));
-    this.marked = place === null ? [] : this.#mark(this.rows[place]);
-    this.readout.replaceChildren(...(place === null ? [HINT] : this.#named(place)));
-  }
-
-  #mark(shares) {
-    const marked = [];
-    shares.forEach((share, i) => {
-      if (share < LEAST_SHARE) return;
-      const word = this.source[i];
-      word.classList.add("marked");
-      word.style.setProperty("--share", share);
-      word.dataset.share = share < NUMBERED_SHARE ? "" : Math.round(100 * share);
-      marked.push(word);
+    this.words.forEach((word, j) => {
+      word.classList.toggle("current", j === place);
+      if (this.focused !== null) word.tabIndex = j === this.focused ? 0 : -1;
     });
-    return marked;
+    for (const word of this.marked) word.classList.remove("marked");
+    const places = place === null ? [] : this.#sources(place);
+    this.marked = places.map((i) => this.#mark(this.source[i], this.rows[place][i]));
+    this.readout.replaceChildren(...(place === null ? [HINT] : this.#inWords(place, places)));
   }
 
-  /** The same in words. */
-  #named(place) {
+  /** Places of the lede words that a headline word comes from, the likeliest first. */
+  #sources(place) {
     const shares = this.rows[place];
-    const best = [...shares.keys()]
-      .filter((i) => shares[i] >= LEAST_SHARE)
-      .sort((one, other) => shares[other] - shares[one])
-      .slice(0, MOST_NAMED);
-    const parts = [quoted(this.words[place].textContent), ` by ${this.viewName}: `];
-    best.forEach((i, rank) => {
-      parts.push(rank ? ", " : "", quoted(this.source[i].textContent), ` ${percent(shares[i])}`);
+    const places = [...shares.keys()].filter((i) => shares[i] >= LEAST_SHARE);
+    return places.sort((one, other) => shares[other] - shares[one]);
+  }
+
+  #mark(word, share) {
+    word.classList.add("marked");
+    word.style.setProperty("--share", share);
+    word.dataset.share = share < NUMBERED_SHARE ? "" : Math.round(100 * share);
+    return word;
+  }
+
+  #inWords(place, places) {
+    const word = make("strong", {}, quoted(this.words[place].textContent));
+    const parts = [word, `, by ${this.view}, from `];
+    if (!places.length) return [...parts, "no word with 1 % or more"];
+    places.slice(0, MOST_NAMED).forEach((i, rank) => {
+      const share = ` (${percent(this.rows[place][i])})`;
+      parts.push(rank ? ", " : "", quoted(this.source[i].textContent), share);
     });
-    return best.length ? parts : [...parts, "no word of the lede has 1 % or more"];
+    return parts;
   }
 
   /** Another view was chosen. */
@@ -423,37 +360,29 @@ class Marks {
   }
 }
 
-const HINT = "Point at a word of the headline to see where it comes from; or use the arrow keys.";
-
 function placeOf(event) {
-  const place = event.target.closest("[data-place]")?.dataset.place;
-  return place === undefined ? null : Number(place);
+  const word = event.target.closest("[data-place]");
+  return word && Number(word.dataset.place);
 }
 
-// --- the heat map -------------------------------------------------------------------------------
+// --- the heat map ---
 
 /** Every lede word (down) against every headline word (across); drawn when it is opened. */
 class HeatMap {
   constructor(marks) {
     this.marks = marks;
-    this.label = make("p", { class: "readout note" });
+    this.readout = note();
     this.place = make("div");
-    this.details = make(
-      "details",
-      { class: "map", toggle: () => this.redraw() },
-      make("summary", {}, "Heat map: every word of the lede against every word of the headline"),
-      this.place,
-    );
+    const title = make("summary", {}, "Heat map: all words against all");
+    this.details = make("details", { class: "map", toggle: () => this.redraw() }, title, this.place);
   }
 
   redraw() {
-    if (!this.details.open) return this.place.replaceChildren();
-    const scroll = make("div", { class: "scroll" }, this.#table(this.#chosen()));
-    this.label.replaceChildren("Point at a cell, or move with the arrow keys, for exact values.");
-    return this.place.replaceChildren(scroll, this.label);
+    this.readout.textContent = "Point at a cell, or move with the arrow keys, for exact values.";
+    this.place.replaceChildren(...(this.details.open ? this.#parts() : []));
   }
 
-  /** Places of lede words: all, or those with the largest shares where there are very many. */
+  /** Places of lede words: all, or where there are very many those with the largest shares. */
   #chosen() {
     const places = [...this.marks.source.keys()];
     if (places.length <= MOST_ROWS) return places;
@@ -462,42 +391,39 @@ class HeatMap {
     return best.sort((one, other) => one - other);
   }
 
+  #parts() {
+    const chosen = this.#chosen();
+    const table = make("div", { class: "scroll" }, this.#table(chosen));
+    return [note(this.#caption(chosen.length)), table, this.readout];
+  }
+
   #table(chosen) {
+    const tell = ({ target }) => this.#tell(target.closest("[data-i]"));
+    const press = (event) => this.#press(event);
     const heads = this.marks.words.map((word) =>
       make("th", { scope: "col" }, make("span", { dir: "auto" }, word.textContent)),
     );
     const table = make(
       "table",
-      {
-        role: "grid",
-        mouseover: (event) => this.#tell(event.target.closest("td[tabindex]")),
-        focusin: (event) => this.#tell(event.target.closest("td[tabindex]")),
-        keydown: (event) => this.#press(event),
-      },
-      make("caption", {}, this.#caption(chosen)),
+      { role: "grid", "aria-label": "Heat map", mouseover: tell, focusin: tell, keydown: press },
       make("thead", {}, make("tr", {}, make("td"), ...heads)),
       make("tbody", {}, ...chosen.map((i) => this.#row(i))),
     );
-    table.querySelector("tbody td")?.setAttribute("tabindex", 0);
+    table.querySelector("[data-i]").tabIndex = 0;
     return table;
   }
 
-  #caption(chosen) {
+  #caption(num) {
     const all = this.marks.source.length;
-    const some = `The ${chosen.length} of ${numbers.format(all)} lede words with the largest shares. `;
-    return (
-      (chosen.length < all ? some : "") +
-      `Share of each lede word in each headline word, by ${this.marks.viewName}, in per cent; ` +
-      "an empty cell is less than 1."
-    );
+    const some = num < all ? `The ${num} of ${grouped(all)} words with the largest shares. ` : "";
+    return `${some}Per cent of a lede word in a headline word, by ${this.marks.view}; empty: below 1.`;
   }
 
   #row(i) {
-    const word = this.marks.source[i].textContent;
     const state = this.marks.dropped.has(i) ? "dropped" : "used";
-    const cells = this.marks.rows.map((row, j) => this.#cell(row[j === -1 ? 0 : i], i, j));
-    const span = make("span", { dir: "auto", class: state }, word);
-    return make("tr", {}, make("th", { scope: "row" }, span), ...cells);
+    const word = make("span", { dir: "auto", class: state }, this.marks.source[i].textContent);
+    const cells = this.marks.rows.map((row, j) => this.#cell(row[i], i, j));
+    return make("tr", {}, make("th", { scope: "row" }, word), ...cells);
   }
 
   #cell(share, i, j) {
@@ -511,55 +437,41 @@ class HeatMap {
 
   #tell(cell) {
     if (!cell) return;
-    const [i, j] = [Number(cell.dataset.i), Number(cell.dataset.j)];
     const { map, words, source } = this.marks;
-    const values = map.spm ? [`SPM ${percent(map.spm[j][i], 1)}`] : [];
-    values.push(`attention ${percent(map.attention[j][i], 1)}`);
-    this.label.replaceChildren(
-      quoted(words[j].textContent),
-      " from ",
-      quoted(source[i].textContent),
-      `: ${values.join(", ")}`,
-    );
+    const { i, j } = cell.dataset;
+    const spm = map.spm ? `SPM ${percent(map.spm[j][i], 1)}, ` : "";
+    const values = `: ${spm}attention ${percent(map.attention[j][i], 1)}`;
+    const [word, from] = [words[j], source[i]].map((span) => quoted(span.textContent));
+    this.readout.replaceChildren(word, " from ", from, values);
   }
 
   #press(event) {
-    const cell = event.target.closest("td[tabindex]");
     const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
-    if (!cell || !(event.key in steps)) return;
-    const [down, right] = steps[event.key];
-    const row = cell.closest("table").rows[cell.parentNode.rowIndex + down];
-    const next = row?.cells[cell.cellIndex + right];
+    if (!(event.key in steps)) return;
     event.preventDefault();
-    if (!next?.matches("td[tabindex]")) return;
+    const [down, right] = steps[event.key];
+    const cell = event.target;
+    const row = event.currentTarget.rows[cell.parentNode.rowIndex + down];
+    const next = row?.cells[cell.cellIndex + right];
+    if (!next?.dataset.i) return;
     cell.tabIndex = -1;
     next.tabIndex = 0;
     next.focus();
   }
 }
 
-// --- results ------------------------------------------------------------------------------------
+// --- results ---
 
-/** Minus 0.42, and what that is as a probability. */
-function scoreParts(score) {
-  const digits = Math.abs(score).toFixed(2);
-  return [
-    make("span", { class: "score" }, `${Number(digits) ? "−" : ""}${digits}`),
-    make("span", { class: "score" }, percent(Math.exp(score))),
-  ];
+function heading(answer, marks) {
+  if (!answer.headline) return make("h3", { class: "headline none" }, NOTHING);
+  const made = marks?.heading() ?? make("h3", { class: "headline", dir: "auto" }, answer.headline);
+  if (answer.truncated) made.append(" …");
+  return made;
 }
 
-function headlineHeading(answer, marks) {
-  if (!answer.headline) return make("h3", { class: "headline none" }, "(no headline)");
-  const heading = marks?.headline() ?? make("h3", { class: "headline", dir: "auto" }, answer.headline);
-  if (answer.truncated) heading.append(" …");
-  return heading;
-}
-
-function copyButton(answer) {
-  const label = make("span", {}, "copy");
-  const click = () => copy(answer.headline, label);
-  return make("button", { type: "button", class: "copy", "aria-label": "Copy the headline", click }, label);
+function copyButton(text) {
+  const copying = button({ class: "copy", click: () => copy(text, copying) }, "Copy");
+  return copying;
 }
 
 function warningList(warnings) {
@@ -569,89 +481,71 @@ function warningList(warnings) {
   return make("ul", { class: "warnings", "aria-label": "Warnings" }, ...items);
 }
 
-/** The score of the headline and the other headlines of the n-best list, with theirs. */
-function alternativesTable(answer) {
+/** The score of the headline, and the other headlines with theirs. */
+function scoreTable(answer) {
   if (answer.score === null) return "";
   const others = (answer.alternatives ?? []).slice(1);
-  const row = (first, score) => {
-    const cells = scoreParts(score).map((part) => make("td", {}, part));
-    return make("tr", {}, make("th", { scope: "row" }, first), ...cells);
-  };
   const heads = ["score", "per sub-word"].map((name) => make("th", { scope: "col" }, name));
+  const rows = others.map((one) => scoreRow(alternativeButton(one), one.score));
   return make(
     "table",
     { class: "alternatives" },
     make("caption", {}, SCORES),
     make("thead", {}, make("tr", {}, make("td"), ...heads)),
-    make(
-      "tbody",
-      {},
-      row("This headline", answer.score),
-      ...others.map((one) => row(alternativeButton(one), one.score)),
-    ),
+    make("tbody", {}, scoreRow("This headline", answer.score), ...rows),
   );
 }
 
-const SCORES =
-  "Score: mean log-probability of the sub-words, 0 is certainty. Per sub-word: the same as a " +
-  "probability, exp(score).";
-
-function alternativeButton(one) {
-  const label = make("span", { class: "label" }, "copy");
-  const text = (one.headline || "(no headline)") + (one.truncated ? " …" : "");
-  const click = () => copy(one.headline, label);
-  return make("button", { type: "button", class: "alternative", click }, quoted(text), " ", label);
+function scoreRow(first, score) {
+  const digits = score.toFixed(2).replace(/^-(0\.00)?/, (_, zero) => zero ?? "−");
+  const values = [digits, percent(Math.exp(score))].map((value) => make("td", {}, value));
+  return make("tr", {}, make("th", { scope: "row" }, first), ...values);
 }
 
+function alternativeButton({ headline, truncated }) {
+  const label = make("small", {}, "Copy");
+  const text = quoted((headline || NOTHING) + (truncated ? " …" : ""));
+  return button({ class: "alternative", click: () => copy(headline, label) }, text, " ", label);
+}
+
+/** The lede and, as a legend, how much of it was used. */
 function ledePart(answer, marks) {
   if (!marks) return [make("p", { class: "lede", dir: "auto" }, answer.source ?? "")];
-  const all = marks.source.length;
-  const used = all - marks.dropped.size;
-  const cut = answer.warnings.some((one) => one.kind === "cut");
-  const lede = marks.lede();
-  if (cut) lede.append(" …");
-  const count = `${numbers.format(used)} of ${plural(all, "word")} and marks used`;
-  return [lede, make("p", { class: "note" }, count, cut ? "; the rest was not read." : ".")];
+  const [lede, legend] = [marks.lede(), note()];
+  const dropped = marks.dropped.size;
+  const used = plural(marks.source.length - dropped, "word");
+  legend.append(make("span", { class: "used" }, "used"), ` ${used} and marks, `);
+  legend.append(make("span", { class: "dropped" }, "dropped"), ` ${grouped(dropped)}`);
+  if (answer.warnings.some(({ kind }) => kind === "cut")) {
+    lede.append(" …");
+    legend.append("; the rest was not read");
+  }
+  return [lede, legend];
 }
 
 /** Everything about one answer. */
-function resultBody(answer, number, pinned) {
-  const map = answer.headline && answer.alignment?.heat_map;
-  const marks = map ? new Marks(answer.alignment, `readout-${number}`) : null;
-  if (marks) results.push(marks);
-  if (marks && pinned) marks.pin(tellingWord(marks));
-  const body = make("div", { class: "body" });
-  const top = make("div", { class: "top" }, headlineHeading(answer, marks));
-  if (answer.headline) top.append(copyButton(answer));
-  body.append(top);
+function resultBody(answer, number) {
+  const explained = answer.headline && answer.alignment?.heat_map;
+  const marks = explained ? new Marks(answer.alignment, number) : null;
+  if (marks) shown.push(marks);
+  const top = make("div", { class: "top" }, heading(answer, marks));
+  if (answer.headline) top.append(copyButton(answer.headline));
+  const body = make("div", { class: "body" }, top);
   if (answer.warnings.length) body.append(warningList(answer.warnings));
   if (marks) body.append(marks.readout);
-  body.append(...ledePart(answer, marks), alternativesTable(answer));
+  body.append(...ledePart(answer, marks), scoreTable(answer));
   if (marks) body.append(marks.heat.details);
   return body;
 }
 
-/** The word to show the marks of, unasked, in the example: that with the clearest source. */
-function tellingWord(marks) {
-  const most = marks.rows.map((row) => Math.max(...row));
-  return most.indexOf(Math.max(...most));
-}
-
-/** One of several: folds, and is made when it is first opened. */
+/** One of several: it folds, and is made when it is first opened. */
 function foldingResult(answer, number, total) {
-  const short = [quoted(answer.headline || "(no headline)")];
-  if (answer.warnings.length) short.push(` (${plural(answer.warnings.length, "warning")})`);
-  const summary = make(
-    "summary",
-    {},
-    make("span", { class: "number" }, `${number} of ${total} `),
-    make("span", { class: "short" }, ...short),
-  );
+  const short = make("strong", {}, quoted(answer.headline || NOTHING));
+  if (answer.warnings.length) short.append(` (${plural(answer.warnings.length, "warning")})`);
+  const summary = make("summary", {}, make("span", {}, `${number} of ${total} `), short);
   const details = make("details", { class: "result" }, summary);
   const fill = () => {
-    if (details.open && !details.querySelector(".body")) {
-      details.append(resultBody(answer, number, false));
-    }
+    if (details.open && details.children.length === 1) details.append(resultBody(answer, number));
     nameFold();
   };
   details.addEventListener("toggle", fill);
@@ -660,77 +554,67 @@ function foldingResult(answer, number, total) {
   return details;
 }
 
-function show(answers, isExample) {
-  results = [];
+function show(answers, title) {
+  shown = [];
   const several = answers.length > 1;
   const list = several
     ? answers.map((answer, place) => foldingResult(answer, place + 1, answers.length))
-    : [make("article", { class: "result" }, resultBody(answers[0], 1, isExample))];
-  byId("results-title").textContent = isExample ? "An example" : several ? "Headlines" : "Headline";
+    : [make("article", { class: "result" }, resultBody(answers[0], 1))];
+  byId("results-title").textContent = title;
   byId("list").replaceChildren(...list);
   byId("fold").hidden = !several;
   nameFold();
-  showReading(answers);
+  showViews(answers.map((answer) => answer.alignment?.heat_map).filter(Boolean));
 }
 
-function showReading(answers) {
-  const maps = answers.map((answer) => answer.alignment?.heat_map).filter(Boolean);
+/** The choice between SPM and attention, where there is one. */
+function showViews(maps) {
   const hasSpm = maps.some((map) => map.spm);
-  byId("reading").hidden = !maps.length;
+  byId("views").hidden = !maps.length;
+  byId("views").disabled = !hasSpm;
   byId("no-spm").hidden = hasSpm;
-  for (const input of document.querySelectorAll("input[name=view]")) input.disabled = !hasSpm;
-  if (!hasSpm) document.querySelector("input[value=attention]").checked = true;
-  for (const marks of results) marks.redraw();
+  if (!hasSpm && maps.length) byId("by-attention").checked = true;
 }
 
-const folds = () => [...document.querySelectorAll("details.result")];
+const anyOpen = () => Boolean(document.querySelector("details.result[open]"));
 
 function nameFold() {
-  byId("fold").textContent = folds().some((one) => one.open) ? "Close all" : "Open all";
+  byId("fold").textContent = anyOpen() ? "Close all" : "Open all";
 }
 
 function foldAll() {
-  const open = !folds().some((one) => one.open);
-  for (const one of folds()) one.open = open;
+  const open = !anyOpen();
+  for (const one of byId("list").children) one.open = open;
 }
 
-// --- the form -----------------------------------------------------------------------------------
+// --- the form ---
 
 /** The ledes, each with the number of its line; empty lines do not count. */
 function ledes() {
-  return byId("text")
-    .value.split("\n")
-    .map((line, place) => ({ text: line.trim(), line: place + 1 }))
-    .filter(({ text }) => text);
+  const lines = byId("text").value.split("\n");
+  return lines.map((line, i) => ({ text: line.trim(), line: i + 1 })).filter(({ text }) => text);
 }
 
 /** Characters as the server counts them. */
-const lengthOf = (text) => [...text].length;
+const lengthOf = (text) => text.length - (text.match(PAIRS)?.length ?? 0);
 
 /** What the server would refuse, or nothing. */
 function excess(given) {
   if (!limits) return "";
-  if (given.length > limits.texts) {
-    return `${plural(given.length, "lede")}: the server takes ${numbers.format(limits.texts)} at a time.`;
-  }
-  const long = given.find(
-    ({ text }) => text.length > limits.characters && lengthOf(text) > limits.characters,
-  );
+  const { texts, characters } = limits;
+  const most = (number) => `the server takes ${grouped(number)}`;
+  if (given.length > texts) return `${grouped(given.length)} ledes; ${most(texts)} at a time.`;
+  const long = given.find(({ text }) => lengthOf(text) > characters);
   if (!long) return "";
-  const length = numbers.format(lengthOf(long.text));
-  return `Line ${long.line} has ${length} characters: the server takes ${numbers.format(limits.characters)}.`;
+  return `Line ${long.line} has ${grouped(lengthOf(long.text))} characters; ${most(characters)}.`;
 }
 
 function countText(given) {
-  if (!given.length) {
-    if (!limits) return "\u00a0";
-    return `Up to ${plural(limits.texts, "lede")} of ${plural(limits.characters, "character")}.`;
-  }
-  const longest = Math.max(...given.map(({ text }) => text.length));
-  const most = limits ? ` of ${numbers.format(limits.characters)}` : "";
-  const count = limits ? `${given.length} of ${numbers.format(limits.texts)}` : `${given.length}`;
-  const which = given.length > 1 ? `${count} ledes; the longest has ` : "";
-  return `${which}${numbers.format(longest)}${most} characters.`;
+  if (!limits) return "";
+  const [texts, characters] = [limits.texts, limits.characters].map(grouped);
+  if (!given.length) return `Up to ${texts} ledes of ${characters} characters.`;
+  if (given.length > 1) return `${given.length} of ${texts} ledes.`;
+  return `${grouped(lengthOf(given[0].text))} of ${characters} characters.`;
 }
 
 function count() {
@@ -738,20 +622,14 @@ function count() {
   const problem = excess(given);
   byId("count").textContent = problem || countText(given);
   byId("count").classList.toggle("over", Boolean(problem));
-  byId("clear").hidden = !byId("text").value;
-  nameWrite(given.length);
+  const name = given.length > 1 ? `Write ${grouped(given.length)} headlines` : "Write headline";
+  byId("write").textContent = running ? "Writing …" : name;
 }
 
-function nameWrite(num) {
-  if (running) byId("write").textContent = "Writing …";
-  else byId("write").textContent = num > 1 ? `Write ${num} headlines` : "Write headline";
-}
-
-/** Fill in examples. What somebody wrote is never taken away: then they are added below it. */
+/** Fill in examples. What somebody wrote is never taken away: they then go below it. */
 function fillIn(chosen) {
   const own = ledes().some(({ text }) => !examples.includes(text));
-  const before = own ? [byId("text").value.trimEnd()] : [];
-  byId("text").value = [...before, ...chosen].join("\n");
+  byId("text").value = [...(own ? [byId("text").value.trimEnd()] : []), ...chosen].join("\n");
   clearError();
   count();
 }
@@ -759,33 +637,29 @@ function fillIn(chosen) {
 function showExamples() {
   const chips = examples.map((lede) => {
     const name = `${lede.split(/\s+/).slice(0, 3).join(" ")} …`;
-    return make("button", { type: "button", title: lede, click: () => fillIn([lede]) }, name);
+    return button({ title: lede, click: () => fillIn([lede]) }, name);
   });
-  const all = make("button", { type: "button", click: () => fillIn(examples) }, `All ${examples.length}`);
-  byId("examples").replaceChildren(make("span", { class: "note" }, "Try:"), ...chips, all);
-  byId("examples").hidden = !examples.length;
+  const all = button({ click: () => fillIn(examples) }, `All ${examples.length}`);
+  byId("examples").append(...chips, all);
+  byId("examples").hidden = false;
 }
 
-/** The value of a number field, null where it is empty. */
-function numberOf(id) {
-  return byId(id).value === "" ? null : byId(id).valueAsNumber;
-}
+const numberOf = (id) => (byId(id).value ? byId(id).valueAsNumber : null);
 
 /** Whether the settings can be; the browser says what cannot. */
 function settingsAreGood() {
-  const [beam, nBest, least, most] = ["beam", "n-best", "min-length", "max-length"].map(numberOf);
-  const bad = (id, text) => byId(id).setCustomValidity(text);
-  bad("n-best", nBest > beam ? `At most as many as the beam, ${beam}.` : "");
-  bad("max-length", most !== null && most < least ? `At least the least length, ${least}.` : "");
+  const { beam, n_best, min_length, max_length } = request([]);
+  const tooShort = max_length !== null && max_length < min_length;
+  byId("n-best").setCustomValidity(n_best > beam ? "At most as many as the beam." : "");
+  byId("max-length").setCustomValidity(tooShort ? "Less than the least length." : "");
   if (byId("form").checkValidity()) return true;
   byId("settings").open = true; // the browser cannot point at what is hidden
-  byId("form").reportValidity();
-  return false;
+  return byId("form").reportValidity();
 }
 
-function request(texts) {
+function request(given) {
   return {
-    texts,
+    texts: given.map(({ text }) => text),
     beam: numberOf("beam"),
     n_best: numberOf("n-best"),
     explain: true,
@@ -797,11 +671,11 @@ function request(texts) {
 
 function setBusy(controller) {
   running = controller;
-  // A disabled button would lose the focus.
+  // A disabled or hidden button would lose the focus.
   byId("write").setAttribute("aria-disabled", Boolean(running));
-  byId("results").setAttribute("aria-busy", Boolean(running));
+  if (!running && document.activeElement === byId("cancel")) byId("write").focus();
   byId("cancel").hidden = !running;
-  if (!running && document.activeElement === document.body) byId("write").focus();
+  byId("results").setAttribute("aria-busy", Boolean(running));
   count();
 }
 
@@ -810,18 +684,22 @@ async function write() {
   clearError();
   const given = ledes();
   const problem = given.length ? excess(given) : "Write or paste a lede first.";
-  if (problem) return refuse(problem);
-  if (!settingsAreGood()) return;
-  waitingForToken = false;
+  if (problem) {
+    fail(problem);
+    byId("text").setAttribute("aria-invalid", "true");
+    byId("text").focus();
+  }
+  if (problem || !settingsAreGood()) return;
+  waitsForToken = false;
   const began = performance.now();
   setBusy(new AbortController());
   say(`Writing ${plural(given.length, "headline")} …`);
   try {
-    const texts = given.map(({ text }) => text);
-    const { headlines } = await ask("v1/headlines", request(texts), running.signal);
-    lastWritten = true;
-    show(headlines, false);
-    sayWhatCame(headlines, (performance.now() - began) / 1000);
+    const { headlines } = await ask("v1/headlines", request(given), running.signal);
+    show(headlines, headlines.length > 1 ? "Headlines" : "Headline");
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    const only = headlines.length > 1 ? "." : quoted(`: ${headlines[0].headline}`);
+    say(`${plural(headlines.length, "headline")} in ${seconds} s`, only);
     bringIntoView(byId("results"));
   } catch (error) {
     failed(error);
@@ -830,54 +708,30 @@ async function write() {
   }
 }
 
-function refuse(problem) {
-  fail(problem);
-  byId("text").setAttribute("aria-invalid", "true");
-  byId("text").focus();
-}
-
-function sayWhatCame(headlines, seconds) {
-  const took = `in ${seconds.toFixed(1)} s`;
-  if (headlines.length > 1) return say(`${headlines.length} headlines ${took}.`);
-  return say(`Headline ${took}: `, quoted(headlines[0].headline || "none, see the warning"));
-}
-
 /** On a phone the headlines are below the form. */
 function bringIntoView(element) {
   const { top } = element.getBoundingClientRect();
-  if (top >= 0 && top < 0.7 * innerHeight) return;
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  element.scrollIntoView({ block: "start", behavior: still ? "auto" : "smooth" });
-}
-
-function clear() {
-  byId("text").value = "";
-  clearError();
-  count();
-  byId("text").focus();
+  if (top < 0 || top > 0.6 * innerHeight) element.scrollIntoView();
 }
 
 function keys(event) {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-    event.preventDefault();
-    write();
-  } else if (event.key === "Escape") {
-    running?.abort();
-  }
+  if (event.key === "Escape") running?.abort();
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  write();
 }
 
-// --- the beginning ------------------------------------------------------------------------------
+// --- the beginning ---
 
-/** The model in the footer, its limits in the form. */
 async function describeModel() {
   try {
     showModel(await ask("v1/model"));
   } catch (error) {
     if (error.status === 401) showTokenForm();
-    else byId("model").textContent = "The server does not say which model it has.";
   }
 }
 
+/** In the footer, and its limits in the form. */
 function showModel(model) {
   limits = model.limits;
   setMost("beam", limits.beam);
@@ -891,7 +745,7 @@ function showModel(model) {
     `ledeline ${model.version}`,
   ].join(" · ");
   byId("card").hidden = !model.card;
-  byId("card").querySelector("pre").textContent = model.card ?? "";
+  byId("card-text").textContent = model.card;
   count();
 }
 
@@ -899,37 +753,36 @@ function setMost(id, most) {
   const input = byId(id);
   input.max = most;
   if (input.valueAsNumber > most) input.value = most;
+  byId(`${id}-most`).textContent = most;
 }
 
+/** Without examples the form works all the same. */
 async function showWorkedExample() {
-  try {
-    const given = await ask("page/examples.json");
-    examples = given.ledes;
-    showExamples();
-    if (!lastWritten) show([given.worked], true);
-  } catch {
-    // There is nothing to lose: the form works without examples.
+  const given = await ask("page/examples.json").catch(() => null);
+  if (!given) return;
+  examples = given.ledes;
+  showExamples();
+  if (document.querySelector(".result")) return; // somebody was quicker
+  show([given.worked], "An example");
+  // One word shows its marks unasked: that with the clearest source.
+  for (const marks of shown) {
+    const most = marks.rows.map((row) => Math.max(...row));
+    marks.pin(most.indexOf(Math.max(...most)));
   }
 }
 
-function begin() {
-  token.read();
-  byId("form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    write();
-  });
-  byId("form").addEventListener("keydown", keys);
-  byId("text").addEventListener("input", count);
-  byId("token-form").addEventListener("submit", useToken);
-  byId("cancel").addEventListener("click", () => running?.abort());
-  byId("clear").addEventListener("click", clear);
-  byId("fold").addEventListener("click", foldAll);
-  byId("reading").addEventListener("change", () => results.forEach((marks) => marks.redraw()));
-  byId("sample").style.setProperty("--share", 0.6);
-  if (/Mac|iP/.test(navigator.platform)) byId("modifier").textContent = "⌘";
-  count();
-  describeModel();
-  showWorkedExample();
-}
-
-begin();
+token = keptToken();
+document.addEventListener("keydown", keys);
+on("form", "submit", (event) => {
+  event.preventDefault();
+  write();
+});
+on("text", "input", count);
+on("token-form", "submit", useToken);
+on("cancel", "click", () => running?.abort());
+on("fold", "click", foldAll);
+on("views", "change", () => shown.forEach((marks) => marks.redraw()));
+if (/Mac|iP/.test(navigator.platform)) byId("modifier").textContent = "⌘";
+describeModel();
+showWorkedExample();
+count();
