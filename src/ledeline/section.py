@@ -153,7 +153,8 @@ def _convert(kind: Any, value: Any, key: str) -> Any:
             raise BadValue(key, value, "is a section, not a value")
         return _build(kind, value, key + ".")  # type: ignore[arg-type]
     if isinstance(value, list):
-        return tuple(value)
+        inner = (get_args(kind) or (None,))[0]
+        return tuple(_convert(inner, one, key) for one in value)
     if isinstance(value, str) and Path in (kind, *get_args(kind)):
         return Path(value)
     if isinstance(value, int) and not isinstance(value, bool) and kind is float:

@@ -36,9 +36,11 @@ def serve(
         raise ConfigError(
             f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
         ) from None
-    given = {"host": host, "port": port}.items()
-    address = [f"--server.{key}={value}" for key, value in given if value is not None]
-    settings = load(ServeConfig, config, [*context.args, *address])
+    given = [*([str(config)] if config else []), *context.args]
+    file = Path(given.pop(0)) if given and not given[0].startswith("--") else None
+    where = {"host": host, "port": port}.items()
+    address = [f"--server.{key}={value}" for key, value in where if value is not None]
+    settings = load(ServeConfig, file, [*given, *address])
     if model:
         settings = replace(settings, model=replace(settings.model, folders=tuple(model)))
     run_server(settings, lambda sentence: say(f"ledeline: {sentence}"))

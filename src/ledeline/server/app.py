@@ -27,11 +27,13 @@ from ledeline.server.worked import LEDES, worked_example
 
 PAGE: Final = Path(__file__).parent / "page"
 FILES: Final = {
+    "icon.svg": "image/svg+xml",
     "page.css": "text/css",
     "page.js": "text/javascript",
     "reference.css": "text/css",
     "reference.js": "text/javascript",
 }
+READ: Final = ["GET", "HEAD"]
 LONGEST_NAME: Final = 60  # characters of a field's name that are told back
 GONE: Final = 499  # for the log and the counters: nobody reads it
 T = TypeVar("T")
@@ -159,20 +161,20 @@ def create_app(
 
 
 def _add_page(app: FastAPI, *, needs_token: bool) -> None:
-    @app.get("/", include_in_schema=False)
+    @app.api_route("/", methods=READ, include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", media_type="text/html; charset=utf-8")
 
-    @app.get("/docs", include_in_schema=False)
+    @app.api_route("/docs", methods=READ, include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
         base = str(request.base_url)
         return HTMLResponse(reference(app.openapi(), base, needs_token=needs_token))
 
-    @app.get("/page/examples.json", include_in_schema=False)
+    @app.api_route("/page/examples.json", methods=READ, include_in_schema=False)
     async def examples() -> Response:
         return Json({"ledes": LEDES, "worked": app.state.worked})
 
-    @app.get("/page/{name}", include_in_schema=False)
+    @app.api_route("/page/{name}", methods=READ, include_in_schema=False)
     async def file(name: str) -> FileResponse:
         if name not in FILES:
             raise HTTPException(404, "there is no such page")

@@ -1,6 +1,7 @@
 """The server as a process: it listens, and ends well."""
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -119,7 +120,10 @@ def serve(settings: ServeConfig, tell: Callable[[str], None]) -> None:
     )
     app = create_app(headliner, settings, token, _card(found(folders[0])))
     config = configured(app, settings.server, LOGGING)
-    asyncio.run(Server(config, app, tell).serve())
+    server = Server(config, app, tell)
+    asyncio.run(server.serve())
+    if server.force_exit:
+        os._exit(128 + signal.SIGINT)  # without waiting for the thread that still searches
 
 
 def configured(

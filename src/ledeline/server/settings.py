@@ -76,6 +76,10 @@ class Limits:
         30.0
     )
 
+    def __post_init__(self) -> None:
+        if self.texts > self.waiting:
+            raise BadValue("texts", self.texts, f"must be at most limits.waiting, {self.waiting}")
+
 
 @section
 class Batching:
@@ -95,6 +99,15 @@ class ServeConfig:
     server: Annotated[Address, ""] = Address()
     limits: Annotated[Limits, ""] = Limits()
     batching: Annotated[Batching, ""] = Batching()
+
+    def __post_init__(self) -> None:
+        if self.server.shutdown_seconds < self.limits.seconds:
+            raise BadValue(
+                "server.shutdown_seconds",
+                self.server.shutdown_seconds,
+                f"must be at least limits.seconds, {self.limits.seconds:g}, so that what runs is "
+                "answered",
+            )
 
 
 def find_token(file: Path | None) -> str | None:
