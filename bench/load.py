@@ -13,7 +13,6 @@ With `--memory`: so many requests, and what memory the server has after each tho
 
 import argparse
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -38,7 +37,12 @@ CLIENT: Final = Path(__file__).with_name("load_client.py")
 WARM_UP: Final = 3.0  # seconds of each number of callers that do not count
 MOST: Final = 100_000  # requests of each number of callers
 # What a server is told beside its model: callers are never sent away.
-ROOM: Final = ("--limits.waiting=100000", "--limits.seconds=600", "--server.access_log=false")
+ROOM: Final = (
+    "--limits.waiting=100000",
+    "--limits.seconds=600",
+    "--server.shutdown_seconds=600",
+    "--server.access_log=false",
+)
 EARLY: Final = 2000  # requests after which memory should stay where it is
 SAMPLE: Final = 1000
 SECONDS_AT_MOST: Final = 600.0
@@ -75,15 +79,15 @@ class Server(NamedTuple):
 @contextmanager
 def served(options: argparse.Namespace) -> Iterator[Server]:
     """A server while it is needed; any port will do."""
-    command = [sys.executable, "-m", "ledeline", "serve", os.devnull, *ROOM, *options.serve]
+    command = [sys.executable, "-m", "ledeline", "serve", *ROOM, *options.serve]
     command += ["--model", str(options.model), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            lines = iter(process.stderr.readline, "")
-            found = next(filter(None, (re.search(r"http://(.+):(\d+)$", one) for one in lines)), 0)
+            said = process.stderr.readline().strip()
+            found = re.search(r"http://(.+):(\d+)$", said)
             if not found:
-                raise SystemExit("the server does not start")
+                raise SystemExit(f"the server does not start: {said}")
             with urlopen(f"{found[0]}/ready", timeout=60):
                 pass  # it takes texts
             yield Server(found[1], int(found[2]), process.pid)
@@ -175,7 +179,7 @@ def summary(found: dict[str, Any], offline: Offline) -> dict[str, Any]:
     counted, late = found["counted"], sorted(1000 * value for value in found["latencies"])
     wall = counted["time"]
     return {
-        "rate": len(late) / wall,
+        "rate": len(late) / found["took"],
         **{
             f"p{share}": late[min(len(late) - 1, len(late) * share // 100)]
             for share in (50, 95, 99)

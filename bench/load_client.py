@@ -78,12 +78,17 @@ class Callers:
         after = await self._look()
         self._over = True
         await callers
+        ends = [ended for _, ended, *_ in self.answers]
+        # Answers come in batches: the time from the last one before to the last one within.
+        last = [
+            max((end for end in ends if end <= one["time"]), default=one["time"])
+            for one in (before, after)
+        ]
         return {
             "counted": {name: after[name] - before[name] for name in before},
+            "took": last[1] - last[0],
             "latencies": [
-                ended - began
-                for began, ended, *_ in self.answers
-                if before["time"] < ended <= after["time"]
+                ended - began for began, ended, *_ in self.answers if last[0] < ended <= last[1]
             ],
             "answers": [(text, json.loads(body)) for *_, text, body in self.answers],
             "resident": self.resident,

@@ -167,8 +167,15 @@ def test_the_last_of_two_keys_counts(server) -> None:
 # --- bodies that are too large ------------------------------------------------------------------
 
 
-def test_10_megabytes_in_chunks(server) -> None:
-    found = server.raw(*chunked(*[MEGABYTES[:100_000]] * 100))
+@pytest.mark.parametrize("way", ["with its length", "in chunks"])
+def test_a_caller_that_sends_10_megabytes_can_send_all_and_read_why(
+    server, answer_from, way: str
+) -> None:
+    parts = chunked(*[MEGABYTES[:100_000]] * 100) if way == "in chunks" else [post(MEGABYTES)]
+    with server.open() as caller:
+        for part in parts:
+            caller.sendall(part)  # a connection that is closed meanwhile would be an error here
+        found = answer_from(caller)
     assert (found.status, found.detail) == (413, TOO_LARGE)
     assert found.headers["connection"] == "close"
 
@@ -196,10 +203,10 @@ def test_a_caller_that_asks_before_it_sends_what_it_may(server, answer_from) -> 
         assert answer_from(caller).status == 200
 
 
-def test_a_body_without_the_token_is_not_looked_at(serve) -> None:
-    with serve(token="a-token-that-nobody-guesses") as server:
-        found = server.raw(post(MEGABYTES))
-        assert found.status == 401
+def test_a_body_without_the_token_is_not_looked_at(serve, answer_from) -> None:
+    with serve(token="a-token-that-nobody-guesses") as server, server.open() as caller:
+        caller.sendall(post(MEGABYTES))
+        assert answer_from(caller).status == 401
 
 
 # --- HTTP itself --------------------------------------------------------------------------------
@@ -252,6 +259,14 @@ def test_heads(server, name: str) -> None:
     assert found.status == status
     assert "set-cookie" not in found.headers
     assert b"Traceback" not in found.body
+
+
+def test_a_host_that_is_html_stays_text(server) -> None:
+    for path in ("/docs", "/", "/openapi.json"):
+        sent = f'GET {path} HTTP/1.1\r\nHost: "><script>x</script>\r\n\r\n'
+        found = server.raw(sent.encode())
+        assert found.status in (200, 400)
+        assert b"<script>x" not in found.body
 
 
 def test_an_http_1_0_caller_is_answered_and_left(server) -> None:

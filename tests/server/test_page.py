@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -234,15 +234,22 @@ class TestMarks:
         heat_map = asked(server, LEDES[0])["alignment"]["heat_map"]
         assert page.get(MARKED) == {}
         assert "Point at a word" in page.text(".readout")
-        for place in (0, 2):
+        for place, shares in enumerate(heat_map["spm"]):
             page.hover(word(place))
-            shares = heat_map["spm"][place]
             assert page.get(MARKED) == expected_marks(shares)
             best = max(range(len(shares)), key=shares.__getitem__)
             said = f"by SPM, from {heat_map['source'][best].strip()} ({100 * shares[best]:.0f} %)"
             assert said in page.text(".readout")
         page.hover("h1")
         assert page.get(MARKED) == {}
+
+    def test_numbers_are_rounded(self, page: Page) -> None:
+        forged = TestOddTexts.forged("x", [0.126, 0.035])
+        page.get(f"window.fetch = async () => new Response({json.dumps(forged)})")
+        written(page, LEDES[0])
+        page.hover(word(0))
+        assert page.get(MARKED) == {"0": "13", "1": ""}  # small ones are marked only, and named
+        assert page.text(".readout").endswith("from x (13 %), x (4 %)")
 
     def test_keys_do_the_same(self, page: Page, server: Any) -> None:
         written(page, LEDES[0])
@@ -339,9 +346,49 @@ class TestOddTexts:
     def test_markup_stays_text(self, page: Page) -> None:
         lede = f"<img src=x onerror=alert(1)><b>{LEDES[0]}</b><script>alert(2)</script>"
         written(page, lede)
-        assert page.get("document.querySelectorAll('#list img, #list b, #list script').length") == 0
         assert "<b>" in page.text(".lede")
+        # And where a server, or somebody on the way, sends some.
+        forged = self.forged("<b>x</b>")
+        page.get(f"window.fetch = async () => new Response({json.dumps(forged)})")
+        written(page, lede)
+        page.click(word(0))
+        page.get("document.querySelector('.map').open = true")
+        page.wait("document.querySelectorAll('.map table').length === 1")
+        page.hover(".map tbody td")
+        for part in (
+            ".headline",
+            ".lede",
+            ".readout",
+            ".warnings",
+            ".alternative",
+            ".map",
+        ):
+            assert "<b>x</b>" in page.text(part), part
+        marked_up = "document.querySelectorAll('b, img, main script').length"
+        assert page.get(marked_up) == 0
         assert page.events("Page.javascriptDialogOpening") == []
+
+    @staticmethod
+    def forged(text: str, shares: Sequence[float] = (0.5, 0.5)) -> str:
+        one = {
+            "source": text,
+            "headline": text,
+            "score": -0.5,
+            "truncated": False,
+            "warnings": [{"kind": text, "message": text}],
+            "alternatives": [{"headline": text, "score": -0.5, "truncated": False}] * 2,
+            "alignment": {
+                "words": [],
+                "dropped": [{"word": text, "place": 1}],
+                "heat_map": {
+                    "source": [text, text],
+                    "headline": [text],
+                    "attention": [[0.5, 0.5]],
+                    "spm": [list(shares)],
+                },
+            },
+        }
+        return json.dumps({"headlines": [one]})
 
     def test_direction_does_not_spread(self, page: Page) -> None:
         written(page, "\u05d0\u202e")  # nothing that the model knows: it is shown as it came
@@ -391,15 +438,23 @@ class TestErrors:
         assert blank.get("text.value") == LEDES[0]
         assert blank.text("#write") == "Write headline"
 
-    def test_a_busy_server(self, blank: Page, serve: Callable[..., Any]) -> None:
-        with serve(limits=Limits(waiting=1)) as running:
+    def test_a_busy_server(
+        self, blank: Page, serve: Callable[..., Any], until: Callable[..., None]
+    ) -> None:
+        with serve(limits=Limits(texts=2, waiting=2)) as running:
             blank.open(address(running), HAS_RESULT)
-            write(blank, *LEDES[:4])
+            running.headliner.go.clear()
+            others = [running.asking({"texts": LEDES[:1]})]
+            until(lambda: running.load == (0, 1))
+            others.append(running.asking({"texts": LEDES[:2]}))
+            until(lambda: running.load == (2, 1))
+            write(blank, LEDES[0])
             blank.wait("document.getElementById('error').innerText.includes('busy')")
             assert re.fullmatch(r"Try again in \d+ s", blank.text("#error button"))
             blank.click("#error button")  # too early
             assert "busy" in blank.text("#error")
-            blank.get(f"text.value = {json.dumps(LEDES[0])}")
+            running.headliner.go.set()
+            assert [one.answer.status for one in others] == [200, 200]
             blank.wait("document.querySelector('#error button').innerText === 'Try again'")
             blank.click("#error button")
             blank.wait("document.getElementById('status').innerText.startsWith('1 headline in')")
@@ -527,7 +582,7 @@ CONTRAST: Final = """((selector) => {
 
 def test_it_is_small_and_asks_for_nothing_from_elsewhere() -> None:
     files = [PAGE / name for name in ("index.html", "page.css", "page.js", "icon.svg")]
-    assert sum(len(file.read_bytes()) for file in files) < 40 * 1024
+    assert sum(len(file.read_bytes()) for file in files) < 40_000
     for file in files:
         found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\"' )]*", file.read_text("utf-8"))
         assert [one for one in found if "www.w3.org" not in one] == []

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from ledeline import __version__
 from ledeline.errors import ConfigError
+from ledeline.headline import Headline
 from ledeline.headliner import Headliner
 from ledeline.server import messages
 from ledeline.server.batcher import Batcher, Refused
@@ -44,7 +45,17 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         """The bytes of an answer."""
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+        return _json(content)
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _body(headlines: Sequence[Headline], *, heat_map: bool) -> bytes:
+    """The answer to a request, made headline by headline: other threads come in between."""
+    shown = (_json(answer(one, heat_map=heat_map)) for one in headlines)
+    return b'{"headlines":[%s]}' % b",".join(shown)
 
 
 def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -111,7 +122,11 @@ def create_app(
         answers = await _while_there(request, work)
         if answers is None:
             return Response(status_code=GONE)
-        return Json({"headlines": [answer(one, heat_map=found.heat_map) for one in answers]})
+        if found.heat_map:  # megabytes, maybe; others must not wait for them
+            body = await asyncio.to_thread(_body, answers, heat_map=True)
+        else:
+            body = _body(answers, heat_map=False)
+        return Response(body, media_type=Json.media_type)
 
     @app.get("/v1/model", responses=_problems(401), tags=["headlines"])
     async def model() -> About:

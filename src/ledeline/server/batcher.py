@@ -1,8 +1,9 @@
 """Texts of many callers, worked on together.
 
 All that waits is known to the event loop alone, so nothing here needs a lock; the search itself
-runs in one thread beside it. While a batch is worked on, the next one gathers by itself: only a
-text that finds nothing running waits a moment for others.
+runs in one thread beside it. While a batch is worked on, the next one gathers by itself; between
+two that are not full there is a moment, so that callers just answered can come back: else they fall
+into groups that wait for each other.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from ledeline.headliner import Options
 from ledeline.server.settings import Batching
 
 SECONDS_TO_RETRY: Final = 1.0  # at least, as what is told to those who are sent away
+MOST_WINDOWS: Final = 5  # that a batch waits while others keep coming
 
 
 class Refused(Exception):
@@ -128,12 +130,25 @@ class Batcher:
             self._worker = asyncio.create_task(self._work())
 
     async def _work(self) -> None:
+        lately = 1
         while not self._closed:
             await self._arrived.wait()
-            await asyncio.sleep(self._settings.window_ms / 1000)
+            await self._gather(lately)
             while batch := self._take():
                 await self._run(batch)
+                lately = len(batch) + len(self._queue)
+                await self._gather(lately)
             self._arrived.clear()
+
+    async def _gather(self, lately: int) -> None:
+        """Wait a moment for others: until there are as many as lately, or nobody comes."""
+        for _ in range(MOST_WINDOWS):
+            there = len(self._queue)
+            if there >= self._settings.texts or self._closed:
+                return
+            await asyncio.sleep(self._settings.window_ms / 1000)
+            if len(self._queue) >= lately or len(self._queue) == there:
+                return
 
     def _take(self) -> list[_Waiting]:
         """The texts that wait longest, with one kind of options."""

@@ -1,6 +1,5 @@
 // The page of `ledeline serve`: sends ledes to v1/headlines and shows what comes back.
-// Texts go into the page as text, never as HTML. Addresses are relative, so that the page also
-// works under the prefix of a proxy.
+// Texts become text, never HTML. Addresses are relative, for proxies that add a prefix.
 
 const OPEN_AT_FIRST = 5; // results; of more, only the first is open
 const MOST_ROWS = 80; // lede words in a heat map
@@ -12,9 +11,7 @@ const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g; // of halves that are one chara
 
 const NOTHING = "(no headline)";
 const HINT = "Point at a word of the headline, or use tab and arrow keys, to see where it is from.";
-const SCORES =
-  "Score: mean log-probability of a sub-word, 0 is certainty; per sub-word: exp(score), the same " +
-  "as a probability.";
+const SCORES = "Score: mean log-probability of a sub-word, 0 is certainty; per cent: exp(score).";
 const WARNINGS = {
   empty: "No text",
   invalid: "No text",
@@ -24,8 +21,8 @@ const WARNINGS = {
   repetition: "Repetition",
 };
 
-const byId = (id) => document.getElementById(id);
-const on = (id, kind, action) => byId(id).addEventListener(kind, action);
+const $ = (id) => document.getElementById(id);
+const on = (id, kind, action) => $(id).addEventListener(kind, action);
 const grouped = new Intl.NumberFormat("en").format; // 1,000
 
 let token = ""; // that the server may ask for
@@ -55,7 +52,7 @@ const note = (...children) => make("p", { class: "note" }, ...children);
 const quoted = (text) => make("bdi", {}, text);
 
 /** Tell everybody, also those who listen. */
-const say = (...parts) => byId("status").replaceChildren(...parts);
+const say = (...parts) => $("status").replaceChildren(...parts);
 
 const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
@@ -124,24 +121,24 @@ function explained({ status, message }) {
     case 503:
       return `The server is busy. ${detail}`;
     case 504:
-      return `The headlines took too long. ${detail} Fewer ledes or a smaller beam are quicker.`;
+      return `The headlines took too long. ${detail}`;
     default:
       return status > 0
         ? `The server answered with an error (${status}). ${detail}`
-        : "The answer cannot be read; it does not look like one of ledeline serve.";
+        : "The answer cannot be read.";
   }
 }
 
 function fail(text, ...more) {
-  byId("error").replaceChildren(make("p", {}, text), ...more);
-  byId("error").hidden = false;
+  $("error").replaceChildren(make("p", {}, text), ...more);
+  $("error").hidden = false;
   say();
 }
 
 function clearError() {
-  if (byId("error").contains(document.activeElement)) byId("write").focus();
-  byId("error").hidden = true;
-  byId("text").removeAttribute("aria-invalid");
+  if ($("error").contains(document.activeElement)) $("write").focus();
+  $("error").hidden = true;
+  $("text").removeAttribute("aria-invalid");
 }
 
 function failed(error) {
@@ -169,29 +166,29 @@ function retryButton({ status, seconds }) {
 // --- the token ---
 
 function showTokenForm() {
-  if (token) byId("token-note").textContent = "The server does not accept this token.";
-  byId("token-form").hidden = false;
+  if (token) $("token-note").textContent = "The server does not accept this token.";
+  $("token-form").hidden = false;
 }
 
 function askForToken() {
   waitsForToken = true;
   showTokenForm();
-  byId("token").focus();
+  $("token").focus();
   say("The server asks for a token. Your text is still here.");
 }
 
-function useToken(event) {
+async function useToken(event) {
   event.preventDefault();
-  const value = byId("token").value.trim();
+  const value = $("token").value.trim();
   if (!/^[\x21-\x7e]+$/.test(value)) {
-    byId("token-note").textContent = "A token has letters, digits and ASCII signs only.";
+    $("token-note").textContent = "A token has letters, digits and ASCII signs only.";
     return;
   }
   token = keptToken(value);
-  byId("token-form").reset();
-  byId("token-form").hidden = true;
-  byId("write").focus();
-  describeModel();
+  $("token-form").reset();
+  if (!(await describeModel())) return;
+  $("token-form").hidden = true;
+  $("write").focus();
   if (waitsForToken) write();
 }
 
@@ -239,7 +236,7 @@ class Marks {
   }
 
   get view() {
-    return this.map.spm && byId("by-spm").checked ? "SPM" : "attention";
+    return this.map.spm && $("by-spm").checked ? "SPM" : "attention";
   }
 
   /** A row for each headline word, with a share for each lede word. */
@@ -415,8 +412,8 @@ class HeatMap {
 
   #caption(num) {
     const all = this.marks.source.length;
-    const some = num < all ? `The ${num} of ${grouped(all)} words with the largest shares. ` : "";
-    return `${some}Per cent of a lede word in a headline word, by ${this.marks.view}; empty: below 1.`;
+    const some = num < all ? `${num} of ${grouped(all)} lede words, those with most. ` : "";
+    return `${some}Per cent of a lede word in a headline word, by ${this.marks.view}; empty: < 1.`;
   }
 
   #row(i) {
@@ -560,9 +557,9 @@ function show(answers, title) {
   const list = several
     ? answers.map((answer, place) => foldingResult(answer, place + 1, answers.length))
     : [make("article", { class: "result" }, resultBody(answers[0], 1))];
-  byId("results-title").textContent = title;
-  byId("list").replaceChildren(...list);
-  byId("fold").hidden = !several;
+  $("results-title").textContent = title;
+  $("list").replaceChildren(...list);
+  $("fold").hidden = !several;
   nameFold();
   showViews(answers.map((answer) => answer.alignment?.heat_map).filter(Boolean));
 }
@@ -570,28 +567,28 @@ function show(answers, title) {
 /** The choice between SPM and attention, where there is one. */
 function showViews(maps) {
   const hasSpm = maps.some((map) => map.spm);
-  byId("views").hidden = !maps.length;
-  byId("views").disabled = !hasSpm;
-  byId("no-spm").hidden = hasSpm;
-  if (!hasSpm && maps.length) byId("by-attention").checked = true;
+  $("views").hidden = !maps.length;
+  $("views").disabled = !hasSpm;
+  $("no-spm").hidden = hasSpm;
+  if (!hasSpm && maps.length) $("by-attention").checked = true;
 }
 
 const anyOpen = () => Boolean(document.querySelector("details.result[open]"));
 
 function nameFold() {
-  byId("fold").textContent = anyOpen() ? "Close all" : "Open all";
+  $("fold").textContent = anyOpen() ? "Close all" : "Open all";
 }
 
 function foldAll() {
   const open = !anyOpen();
-  for (const one of byId("list").children) one.open = open;
+  for (const one of $("list").children) one.open = open;
 }
 
 // --- the form ---
 
 /** The ledes, each with the number of its line; empty lines do not count. */
 function ledes() {
-  const lines = byId("text").value.split("\n");
+  const lines = $("text").value.split("\n");
   return lines.map((line, i) => ({ text: line.trim(), line: i + 1 })).filter(({ text }) => text);
 }
 
@@ -620,16 +617,16 @@ function countText(given) {
 function count() {
   const given = ledes();
   const problem = excess(given);
-  byId("count").textContent = problem || countText(given);
-  byId("count").classList.toggle("over", Boolean(problem));
+  $("count").textContent = problem || countText(given);
+  $("count").classList.toggle("over", Boolean(problem));
   const name = given.length > 1 ? `Write ${grouped(given.length)} headlines` : "Write headline";
-  byId("write").textContent = running ? "Writing …" : name;
+  $("write").textContent = running ? "Writing …" : name;
 }
 
 /** Fill in examples. What somebody wrote is never taken away: they then go below it. */
 function fillIn(chosen) {
   const own = ledes().some(({ text }) => !examples.includes(text));
-  byId("text").value = [...(own ? [byId("text").value.trimEnd()] : []), ...chosen].join("\n");
+  $("text").value = [...(own ? [$("text").value.trimEnd()] : []), ...chosen].join("\n");
   clearError();
   count();
 }
@@ -640,21 +637,21 @@ function showExamples() {
     return button({ title: lede, click: () => fillIn([lede]) }, name);
   });
   const all = button({ click: () => fillIn(examples) }, `All ${examples.length}`);
-  byId("examples").append(...chips, all);
-  byId("examples").hidden = false;
+  $("examples").append(...chips, all);
+  $("examples").hidden = false;
 }
 
-const numberOf = (id) => (byId(id).value ? byId(id).valueAsNumber : null);
+const numberOf = (id) => ($(id).value ? $(id).valueAsNumber : null);
 
 /** Whether the settings can be; the browser says what cannot. */
 function settingsAreGood() {
   const { beam, n_best, min_length, max_length } = request([]);
   const tooShort = max_length !== null && max_length < min_length;
-  byId("n-best").setCustomValidity(n_best > beam ? "At most as many as the beam." : "");
-  byId("max-length").setCustomValidity(tooShort ? "Less than the least length." : "");
-  if (byId("form").checkValidity()) return true;
-  byId("settings").open = true; // the browser cannot point at what is hidden
-  return byId("form").reportValidity();
+  $("n-best").setCustomValidity(n_best > beam ? "At most as many as the beam." : "");
+  $("max-length").setCustomValidity(tooShort ? "Less than the least length." : "");
+  if ($("form").checkValidity()) return true;
+  $("settings").open = true; // the browser cannot point at what is hidden
+  return $("form").reportValidity();
 }
 
 function request(given) {
@@ -672,10 +669,10 @@ function request(given) {
 function setBusy(controller) {
   running = controller;
   // A disabled or hidden button would lose the focus.
-  byId("write").setAttribute("aria-disabled", Boolean(running));
-  if (!running && document.activeElement === byId("cancel")) byId("write").focus();
-  byId("cancel").hidden = !running;
-  byId("results").setAttribute("aria-busy", Boolean(running));
+  $("write").setAttribute("aria-disabled", Boolean(running));
+  if (!running && document.activeElement === $("cancel")) $("write").focus();
+  $("cancel").hidden = !running;
+  $("results").setAttribute("aria-busy", Boolean(running));
   count();
 }
 
@@ -686,8 +683,8 @@ async function write() {
   const problem = given.length ? excess(given) : "Write or paste a lede first.";
   if (problem) {
     fail(problem);
-    byId("text").setAttribute("aria-invalid", "true");
-    byId("text").focus();
+    $("text").setAttribute("aria-invalid", "true");
+    $("text").focus();
   }
   if (problem || !settingsAreGood()) return;
   waitsForToken = false;
@@ -700,7 +697,7 @@ async function write() {
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
     const only = headlines.length > 1 ? "." : quoted(`: ${headlines[0].headline}`);
     say(`${plural(headlines.length, "headline")} in ${seconds} s`, only);
-    bringIntoView(byId("results"));
+    bringIntoView($("results"));
   } catch (error) {
     failed(error);
   } finally {
@@ -723,12 +720,15 @@ function keys(event) {
 
 // --- the beginning ---
 
+/** Whether the server lets us in. */
 async function describeModel() {
   try {
     showModel(await ask("v1/model"));
   } catch (error) {
     if (error.status === 401) showTokenForm();
+    return error.status !== 401;
   }
+  return true;
 }
 
 /** In the footer, and its limits in the form. */
@@ -736,7 +736,7 @@ function showModel(model) {
   limits = model.limits;
   setMost("beam", limits.beam);
   setMost("n-best", Math.min(limits.n_best, limits.beam));
-  byId("model").textContent = [
+  $("model").textContent = [
     model.system,
     plural(model.parameters, "parameter"),
     plural(model.vocabulary, "sub-word"),
@@ -744,16 +744,16 @@ function showModel(model) {
     `${model.precision} on ${model.device}`,
     `ledeline ${model.version}`,
   ].join(" · ");
-  byId("card").hidden = !model.card;
-  byId("card-text").textContent = model.card;
+  $("card").hidden = !model.card;
+  $("card-text").textContent = model.card;
   count();
 }
 
 function setMost(id, most) {
-  const input = byId(id);
+  const input = $(id);
   input.max = most;
   if (input.valueAsNumber > most) input.value = most;
-  byId(`${id}-most`).textContent = most;
+  $(`${id}-most`).textContent = most;
 }
 
 /** Without examples the form works all the same. */
@@ -782,7 +782,7 @@ on("token-form", "submit", useToken);
 on("cancel", "click", () => running?.abort());
 on("fold", "click", foldAll);
 on("views", "change", () => shown.forEach((marks) => marks.redraw()));
-if (/Mac|iP/.test(navigator.platform)) byId("modifier").textContent = "⌘";
+if (/Mac|iP/.test(navigator.platform)) $("modifier").textContent = "⌘";
 describeModel();
 showWorkedExample();
 count();
