@@ -204,7 +204,7 @@ def memory(options: argparse.Namespace, texts: Sequence[str], rows: Rows) -> Non
         began = time.perf_counter()
         found = called(server, texts, **job)["resident"]
     took = time.perf_counter() - began
-    print(f"{max(options.callers)} callers, {took:.0f} s\n")
+    print(f"{max(options.callers)} callers, beam {options.beam}, {took:.0f} s\n")
     table = Table(rows, "memory", *MEMORY)
     for requests, size in found:
         table.add(requests=requests, resident=size / 2**20)

@@ -284,7 +284,6 @@ def test_they_need_no_file(key: str, value: object, sentence: str) -> None:
     assert refused(f"--{key}={value}") == f"command line: {sentence}"
 
 
-@pytest.mark.xfail(reason="as a path it loses one of its slashes")
 def test_an_address_without_a_file() -> None:
     found = refused("--server.origin=https://desk.example")
     assert 'server.origin = "https://desk.example": no such key' in found

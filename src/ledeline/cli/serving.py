@@ -11,7 +11,7 @@ from ledeline.cli.command import say
 def serve(
     context: typer.Context,
     config: Annotated[
-        Path | None, typer.Argument(metavar="CONFIG.toml", help="Settings; see docs/serve.md.")
+        str | None, typer.Argument(metavar="CONFIG.toml", help="Settings; see docs/serve.md.")
     ] = None,
     model: Annotated[
         list[Path] | None,
@@ -36,7 +36,7 @@ def serve(
         raise ConfigError(
             f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
         ) from None
-    given = [*([str(config)] if config else []), *context.args]
+    given = [*([config] if config else []), *context.args]  # an override comes first, maybe
     file = Path(given.pop(0)) if given and not given[0].startswith("--") else None
     where = {"host": host, "port": port}.items()
     address = [f"--server.{key}={value}" for key, value in where if value is not None]
