@@ -100,10 +100,10 @@ def load(kind: type[T], path: Path | None, overrides: Sequence[str] = ()) -> T:
     try:
         return _build(kind, table, "")
     except BadValue as bad:
-        where = COMMAND_LINE if bad.key in overridden else str(path)
+        where = COMMAND_LINE if path is None or bad.key in overridden else str(path)
         raise ConfigError(f"{where}: {bad}") from None
     except _UnknownKey as unknown:
-        where = COMMAND_LINE if unknown.key in overridden else str(path)
+        where = COMMAND_LINE if path is None or unknown.key in overridden else str(path)
         raise ConfigError(f"{where}: {unknown.sentence(kind)}") from None
     except _MissingKey as missing:
         raise ConfigError(f"{path}: {missing.key} is missing: {missing.doc}") from None

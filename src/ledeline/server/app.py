@@ -115,7 +115,8 @@ def create_app(
     async def headlines(request: Request, asked: request_type) -> Response:
         """Write a headline for each text.
 
-        The answer for a text does not depend on the texts beside it, nor on other callers.
+        The headline of a text does not depend on the texts beside it, nor on other callers; nor do
+        the weights of its reasons, but for rounding.
         """
         found: Asked = asked
         work = app.state.batcher.submit(found.texts, found.options(), limits.seconds)

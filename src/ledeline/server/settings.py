@@ -86,7 +86,10 @@ class Batching:
     """How texts of different callers are worked on together; no answer depends on it."""
 
     window_ms: Annotated[
-        float, "Milliseconds that the first text waits for others, while nothing runs.", at_least(0)
+        float,
+        "Milliseconds that texts wait for others before a batch that is not full; up to five times "
+        "that as long as others keep coming.",
+        at_least(0),
     ] = 3.0
     texts: Annotated[int, "Texts that are worked on together, at most.", at_least(1)] = 64
 
