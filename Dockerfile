@@ -10,12 +10,9 @@ RUN python -m venv /opt/ledeline
 ENV PATH=/opt/ledeline/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build
 
-# PyTorch alone from its own index, where it comes without CUDA; all else from PyPI.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-COPY constraints.txt ./
-RUN pip install --no-deps --index-url "$TORCH_INDEX" --constraint constraints.txt torch
-
-COPY pyproject.toml README.md ./
+# Where pip looks beside its usual place; with an index of PyTorch for CPUs the image is smaller.
+ARG PIP_EXTRA_INDEX_URL
+COPY pyproject.toml constraints.txt README.md ./
 COPY src ./src
 RUN pip install --constraint constraints.txt '.[serve]'
 
