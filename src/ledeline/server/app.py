@@ -29,6 +29,7 @@ from ledeline.server.worked import LEDES, worked_example
 PAGE: Final = Path(__file__).parent / "page"
 FILES: Final = {
     "icon.svg": "image/svg+xml",
+    "colours.css": "text/css",
     "page.css": "text/css",
     "page.js": "text/javascript",
     "reference.css": "text/css",

@@ -22,6 +22,7 @@ _PAGE: Final = """\
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>{title}: the API</title>
+<link rel="stylesheet" href="page/colours.css">
 <link rel="stylesheet" href="page/reference.css">
 <script type="module" src="page/reference.js"></script>
 </head>
