@@ -39,8 +39,8 @@ from ledeline.config import (
 from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import HeldOut, read_test_set
-from ledeline.evaluate import Judging, System, evaluate, system_name
-from ledeline.headliner import Headliner, Options
+from ledeline.evaluate import Judging, System, evaluate
+from ledeline.headliner import Headliner, Options, system_name
 from ledeline.prepare import prepare
 from ledeline.train.journal import commit
 from ledeline.train.loop import train

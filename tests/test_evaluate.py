@@ -19,9 +19,9 @@ from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import HeldOut, read_test_set
 from ledeline.errors import CorpusError, ScoreError
-from ledeline.evaluate import Judging, Outcome, System, evaluate, system_name
+from ledeline.evaluate import Judging, Outcome, System, evaluate
 from ledeline.generate import Outcome as Generated
-from ledeline.headliner import Headliner, Options
+from ledeline.headliner import Headliner, Options, system_name
 from ledeline.staging import locked
 from ledeline.text import NATURAL, PAPER
 

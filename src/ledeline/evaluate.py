@@ -72,12 +72,6 @@ class System(NamedTuple):
     name: str
 
 
-def system_name(headliner: Headliner) -> str:
-    """What a system is, such as EncDec+SPM."""
-    names = list(dict.fromkeys(one.model.config.name for one in headliner.models))
-    return " & ".join(names) + (f" x {len(headliner.models)}" if len(headliner.models) > 1 else "")
-
-
 class Outcome(NamedTuple):
     """How far it came."""
 

@@ -274,6 +274,12 @@ class Headliner:
                     yield Caution("repetition", f"{word!r} is there {times} times")
 
 
+def system_name(headliner: Headliner) -> str:
+    """What a system is, such as EncDec+SPM."""
+    names = list(dict.fromkeys(one.model.config.name for one in headliner.models))
+    return " & ".join(names) + (f" x {len(headliner.models)}" if len(headliner.models) > 1 else "")
+
+
 def open_model(folder: Path | str, device: Device = "auto") -> Loaded:
     """Open a model folder on a device, without what it takes to write headlines."""
     where = _chosen_device(device)

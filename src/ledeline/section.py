@@ -97,16 +97,20 @@ def load(kind: type[T], path: Path | None, overrides: Sequence[str] = ()) -> T:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: is not TOML: {error}") from None
     overridden = [_apply(override, table, kind) for override in overrides]
+
+    def place(key: str) -> str:
+        return COMMAND_LINE if path is None or key in overridden else str(path)
+
     try:
         return _build(kind, table, "")
     except BadValue as bad:
-        where = COMMAND_LINE if path is None or bad.key in overridden else str(path)
-        raise ConfigError(f"{where}: {bad}") from None
+        raise ConfigError(f"{place(bad.key)}: {bad}") from None
     except _UnknownKey as unknown:
-        where = COMMAND_LINE if path is None or unknown.key in overridden else str(path)
-        raise ConfigError(f"{where}: {unknown.sentence(kind)}") from None
+        raise ConfigError(f"{place(unknown.key)}: {unknown.sentence(kind)}") from None
     except _MissingKey as missing:
-        raise ConfigError(f"{path}: {missing.key} is missing: {missing.doc}") from None
+        raise ConfigError(
+            f"{place(missing.key)}: {missing.key} is missing: {missing.doc}"
+        ) from None
 
 
 class _UnknownKey(Exception):

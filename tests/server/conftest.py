@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +16,16 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from fastapi import FastAPI
+
 from ledeline.headline import Headline
 from ledeline.headliner import DEFAULT, Headliner, Options
 from ledeline.server.app import create_app
 from ledeline.server.run import Server, configured
 from ledeline.server.settings import Address, ServeConfig
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
+from live import TOKEN, listening
 
 PATIENCE = 60  # seconds until a test gives up; nothing is expected to take as long
 
@@ -211,3 +217,16 @@ def until() -> Callable[[Callable[[], bool]], None]:
 @pytest.fixture(scope="session")
 def answer_from() -> Callable[[socket.socket], Answer | None]:
     return read_answer
+
+
+@pytest.fixture(scope="module")
+def app(headliner: Headliner) -> FastAPI:
+    """An application that asks for the token of `live`."""
+    return create_app(headliner, token=TOKEN)
+
+
+@pytest.fixture(scope="module")
+def base(app: FastAPI) -> Iterator[str]:
+    """Where it listens."""
+    with listening(app) as address:
+        yield address

@@ -13,6 +13,8 @@ from urllib.request import Request, urlopen
 import uvicorn
 from fastapi import FastAPI
 
+TOKEN = "only-for-this-test"
+
 
 class Answer(NamedTuple):
     status: int

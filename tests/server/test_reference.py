@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,8 @@ from ledeline.server.gate import POLICY
 from ledeline.server.reference import reference
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
-from live import asked, fetch, listening
+from live import TOKEN, asked, fetch, listening
 
-TOKEN = "only-for-this-test"
 PAGE = Path(messages.__file__).parent / "page"
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -53,17 +51,6 @@ class Read(HTMLParser):
 
     def texts(self, tag: str) -> list[str]:
         return ["".join(text) for name, _, text in self.elements if name == tag]
-
-
-@pytest.fixture(scope="module")
-def app(model_folder: Path) -> FastAPI:
-    return create_app(Headliner.load(model_folder, device="cpu"), token=TOKEN)
-
-
-@pytest.fixture(scope="module")
-def base(app: FastAPI) -> Iterator[str]:
-    with listening(app) as address:
-        yield address
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,11 @@ from ledeline.server.settings import ServeConfig, find_token
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from live import asked, curl_commands, fetch, listening
+from live import TOKEN, asked, curl_commands, fetch, listening
 
 from pages import ROOT, blocks
 
 GUIDE = (ROOT / "docs" / "serve.md").read_text()
-TOKEN = "only-for-this-test"
 VARIABLES = {"LEDELINE_TOKEN": TOKEN}
 ADDRESS = "http://127.0.0.1:8000"
 COMMANDS = [block.text for block in blocks(GUIDE) if not block.language]
@@ -52,17 +50,6 @@ def shape(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: shape(one) for key, one in value.items()}
     return [shape(value[0])] if isinstance(value, list) and value else None
-
-
-@pytest.fixture(scope="module")
-def app(model_folder: Path) -> FastAPI:
-    return create_app(Headliner.load(model_folder, device="cpu"), token=TOKEN)
-
-
-@pytest.fixture(scope="module")
-def base(app: FastAPI) -> Iterator[str]:
-    with listening(app) as address:
-        yield address
 
 
 # --- the API ------------------------------------------------------------------------------------

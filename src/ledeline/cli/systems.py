@@ -86,9 +86,9 @@ def evaluate(
     from ledeline import rouge
     from ledeline.config import SearchConfig
     from ledeline.corpus.testsets import read_test_set
-    from ledeline.evaluate import Judging, System, system_name
+    from ledeline.evaluate import Judging, System
     from ledeline.evaluate import evaluate as evaluate_system
-    from ledeline.headliner import Headliner, Options
+    from ledeline.headliner import Headliner, Options, system_name
     from ledeline.scoreboard import evaluation_table
 
     search = SearchConfig(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TEXT_SUFFIXES: Final = (".csv", ".tsv", ".jsonl")
 TABLE_SUFFIXES: Final = (".parquet", *TEXT_SUFFIXES)
+NO_COLUMN: Final = "there is no column"  # so the reason begins where one is missing
 BATCH_ROWS: Final = 16_384
 
 _ISO_DAY: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
@@ -92,9 +93,6 @@ def _until_break(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
         yield from rows
     except BrokenStream as broken:
         yield broken.row(path)
-
-
-NO_COLUMN: Final = "there is no column"  # how the reason begins
 
 
 def column_fault(there: Sequence[str], names: list[str]) -> str:

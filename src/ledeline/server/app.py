@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -16,7 +17,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from ledeline import __version__
 from ledeline.errors import ConfigError
 from ledeline.headline import Headline
-from ledeline.headliner import Headliner
+from ledeline.headliner import Headliner, system_name
 from ledeline.server import messages
 from ledeline.server.batcher import Batcher, Refused
 from ledeline.server.gate import Envelope, Gate
@@ -200,10 +201,8 @@ def _add_page(app: FastAPI, *, needs_token: bool) -> None:
 
 def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> About:
     models = [one.model for one in headliner.models]
-    limits = settings.limits
-    names = dict.fromkeys(model.config.name for model in models)
     return About(
-        system=" & ".join(names),
+        system=system_name(headliner),
         profile=headliner.models[0].profile.name,
         vocabulary=len(headliner.models[0].subwords),
         parameters=sum(one.numel() for model in models for one in model.parameters()),
@@ -211,15 +210,7 @@ def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> Abo
         device=models[0].device.type,
         version=__version__,
         card=card,
-        limits=messages.ModelLimits(
-            texts=limits.texts,
-            characters=limits.characters,
-            body_bytes=limits.body_bytes,
-            beam=limits.beam,
-            n_best=limits.n_best,
-            waiting=limits.waiting,
-            seconds=limits.seconds,
-        ),
+        limits=messages.ModelLimits(**asdict(settings.limits)),
     )
 
 
@@ -261,7 +252,7 @@ def _tell_of_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> Response:
-        retry = {"Retry-After": str(max(1, round(error.seconds)))}
+        retry = {"Retry-After": str(round(error.seconds))}
         return Json({"detail": str(error)}, 503, retry)
 
     @app.exception_handler(TimeoutError)

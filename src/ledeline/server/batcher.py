@@ -96,11 +96,11 @@ class Batcher:
         """
         if self._closed:
             raise Refused("the server is shutting down", SECONDS_TO_RETRY)
-        if len(self._queue) + len(texts) > self._most and len(texts) <= self._most:
-            wait = self._seconds_a_text * len(self._queue)
-            raise Refused(f"{len(self._queue)} texts are waiting already", wait)
         if len(texts) > self._most:
             raise Refused(f"no more than {self._most} texts can wait", SECONDS_TO_RETRY)
+        if len(self._queue) + len(texts) > self._most:
+            wait = self._seconds_a_text * len(self._queue)
+            raise Refused(f"{len(self._queue)} texts are waiting already", wait)
         loop = asyncio.get_running_loop()
         mine = [
             _Waiting(text, number, options, loop.create_future())

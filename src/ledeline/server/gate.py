@@ -30,6 +30,7 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+_SENT: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _CLOSE: Final = {"connection": "close"}  # the rest of the body may still be coming
 _DISCARDED: Final = 2**24  # bytes of a body that are read to be thrown away, at most
 
@@ -53,12 +54,9 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                there = {name for name, _ in message.get("headers", [])}
-                more = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
-                message["headers"] = [
-                    *message.get("headers", []),
-                    *((name, value) for name, value in more if name not in there),
-                ]
+                own = message.get("headers", [])
+                there = {name for name, _ in own}
+                message["headers"] = [*own, *(one for one in _SENT if one[0] not in there)]
             await send(message)
 
         try:

@@ -16,10 +16,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ledeline.errors import ConfigError
 from ledeline.headliner import Headliner
 from ledeline.model.files import SHIPPED_NAME, found
+from ledeline.pack import CARD
 from ledeline.server.app import create_app
 from ledeline.server.settings import Address, ServeConfig, find_token
 
-CARD: Final = "card.md"
 # Warnings and, if wanted, a line for each request; paths only, for texts are in bodies.
 LOGGING: Final[dict[str, Any]] = {
     "version": 1,
