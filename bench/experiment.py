@@ -49,7 +49,7 @@ RECIPES = {
     "wire": Recipe(10, 7),
     "n100k": Recipe(16, 11, patience=4),
     "n20k": Recipe(60, 45, patience=10),  # it learns to copy late
-    "natural": Recipe(8, 5),
+    "natural": Recipe(10, 7),
 }
 
 
@@ -99,13 +99,16 @@ def plan(places: Places) -> Iterator[Run]:
         yield on_news(places, "all", system, 2)
     for system in SYSTEMS:
         yield tuned(places, system)
-    for seed in (1, 2):
-        for data in ("n100k", "wire", "n400k", "n20k"):
-            for system in SYSTEMS:
-                yield on_news(places, data, system, seed)
+    for data in ("n100k", "wire", "n400k", "n20k"):
+        for system in SYSTEMS:
+            yield on_news(places, data, system, 1)
     for system in ("spm", "both"):
         for c in (1, 100):
             yield on_news(places, "n100k", system, 1, c=c)
+    for data in ("n100k", "wire", "n400k", "n20k"):
+        for system in SYSTEMS:
+            yield on_news(places, data, system, 2)
+    yield narrow(places)
 
 
 def on_news(places: Places, data: str, system: str, seed: int, c: int | None = None) -> Run:
@@ -139,6 +142,14 @@ def natural(places: Places) -> Run:
     """The model in the box."""
     options = [f"--data.dataset={places.data / 'news-natural'}", *RECIPES["natural"].options]
     return Run("natural/both-s1", "configs/model-in-the-box.toml", options, ("news",))
+
+
+def narrow(places: Places) -> Run:
+    """The first epochs of the model in the box in the paper's sizes: what the wider layers buy."""
+    wide = natural(places)
+    recipe = replace(RECIPES["natural"], epochs=4).options
+    options = [wide.options[0], *recipe, "--model.embedding_size=200", "--model.hidden_size=400"]
+    return replace(wide, name="natural/narrow-s1", options=options)
 
 
 def config(system: str) -> str:
