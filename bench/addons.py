@@ -42,6 +42,7 @@ from ledeline.errors import LedelineError, ScoreError
 from ledeline.staging import whole_file
 
 MAIN = (("news", "all", "Ours"), ("rush", "all", "Rush"), ("rush", "tuned", "Rush"))
+APART = "natural"  # the model in the box: text of another kind, so not compared
 RATIO = "reference words / lede words"
 HOW = """\
 Seeds are pooled: the scores of each pair are averaged over seeds, for a difference over those that
@@ -104,7 +105,8 @@ def read_study(folder: Path) -> Study:
     if not folder.is_dir():
         raise ScoreError(f"{folder}: there is no such folder; name one with evaluations")
     study = Study(defaultdict(lambda: defaultdict(dict)), {}, {})
-    for place in sorted(one for one in folder.glob("[!.]*/[!.]*") if one.is_dir()):
+    places = (one for one in folder.glob("[!.]*/[!.]*") if one.is_dir())
+    for place in sorted(one for one in places if one.parent.name != APART):
         if read_summary(place).inner("sets").values:
             take(study, place)
         else:
@@ -176,10 +178,12 @@ def odd_cells(runs: Mapping[int, Judged]) -> list[str]:
 
 def odd_gap_cells(ours: Mapping[int, Judged], theirs: Mapping[int, Judged]) -> list[str]:
     """By how many odd words per 1,000 headlines two systems differ, with intervals and p."""
-    seeds = sorted(ours.keys() & theirs.keys())
+    seeds, none = sorted(ours.keys() & theirs.keys()), [""] * 2 * len(KINDS)
+    if not seeds:
+        return none
     both = [np.mean([runs[seed].odds for seed in seeds], axis=0) for runs in (theirs, ours)]
-    if not seeds or not all(np.isfinite(one).all() for one in both):
-        return [""] * 2 * len(KINDS)
+    if not all(np.isfinite(one).all() for one in both):
+        return none
     cells = []
     for one in compare(*both):
         numbers = (1000 * one.difference, 1000 * one.low, 1000 * one.high)
@@ -249,8 +253,28 @@ def group_table(title: str, what: str, groups: Sequence[Group], study: Study) ->
     return [*heading(title, groups, study), *table(heads, rows, 3)] if groups else []
 
 
+def odd_table(title: str, what: str, groups: Sequence[Group], study: Study) -> list[str]:
+    """The odd words of each group and system."""
+    rows = []
+    for group in groups:
+        known = study.runs[group.part.test_set]
+        plain = known.get(Key(group.data, "encdec"), {})
+        for name in group.effects:
+            runs = known.get(Key(group.data, name, group.c or PAPER_C), {})
+            gaps = odd_gap_cells(runs, plain if name != "encdec" else {})
+            cells = [
+                cell
+                for kind, total in enumerate(odd_cells(runs))
+                for cell in (total, *gaps[2 * kind : 2 * kind + 2])
+            ]
+            rows.append([group.label, SYSTEMS[name], *cells])
+    heads = [head for kind in KINDS for head in (kind, "less EncDec", "p")]
+    table_lines = table([what, "system", *heads], rows, 2)
+    return [*heading(title, groups, study), *table_lines] if groups else []
+
+
 def all_tables(study: Study, groups: Mapping[str, Sequence[Group]]) -> list[str]:
-    """Tables 1 to 5, those that have something in them."""
+    """All tables that have something in them."""
     lines = []
     for test_set, data, published in MAIN:
         if data in study.data(test_set):
@@ -260,7 +284,10 @@ def all_tables(study: Study, groups: Mapping[str, Sequence[Group]]) -> list[str]
     lines += group_table("By training pairs", "trained on", groups["size"], study)
     lines += group_table("On wire agencies", "trained on", groups["wire"], study)
     lines += group_table("By headline-to-lede ratio", RATIO, groups["ratio"], study)
-    return lines + group_table("By C", "trained on, with", groups["weight"], study)
+    lines += group_table("By C", "trained on, with", groups["weight"], study)
+    for title, what, name in (("training pairs", "trained on", "size"), ("C", "with", "weight")):
+        lines += odd_table(f"Odd words per 1,000 headlines, by {title}", what, groups[name], study)
+    return lines
 
 
 def main() -> None:

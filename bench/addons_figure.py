@@ -173,6 +173,7 @@ LOOKS = {
     "spm": Look("+SPM", "#0078c0", "o", 6.2),
     "both": Look("+sGate+SPM", "#4d0a33", "D", 5.2),
 }
+MOST = 1.5  # points that the y axis reaches; beyond it a difference is written in figures
 DODGE = 0.2  # from one system to the next, where ticks are 1 apart or more
 MOST_PLACES = 7  # of a log scale
 SEED_SHIFT = 0.075  # from a system to its single seeds
@@ -261,6 +262,7 @@ def drawn(groups: Mapping[str, Sequence[Group]]) -> "Figure":
     for axes, panel in zip(row, found, strict=True):
         keys |= draw(axes, panel)
     row[0].set_ylabel("difference in ROUGE-1 to EncDec\n(points, 95 % intervals)", color=DARK)
+    row[0].set_ylim(-MOST, MOST)
     figure.align_xlabels()
     if SEEDS in keys:
         (keys[SEEDS],) = row[0].plot([], [], "o", mec=GREY, **HOLLOW)
@@ -303,6 +305,10 @@ def draw_system(axes: "Axes", panel: Panel, system: str, places: Sequence[float]
     look, effects = LOOKS[system], panel.effects(system)
     found = [effect.found[0] if effect else NOTHING for effect in effects]
     heights = [100 * one.difference for one in found]
+    for place, height in zip(places, heights, strict=True):
+        if abs(height) > MOST:
+            draw_beyond(axes, place, height, look.colour)
+    heights = [height if abs(height) <= MOST else float("nan") for height in heights]
     bars = [
         [max(0.0, 100 * (one.difference - one.low)) for one in found],  # not below 0 by rounding
         [max(0.0, 100 * (one.high - one.difference)) for one in found],
@@ -330,3 +336,18 @@ def draw_system(axes: "Axes", panel: Panel, system: str, places: Sequence[float]
         zorder=4,
     )
     return keys
+
+
+def draw_beyond(axes: "Axes", place: float, height: float, colour: str) -> None:
+    """Write what does not fit at the edge it lies beyond."""
+    is_up = height > 0
+    axes.text(
+        place,
+        MOST if is_up else -MOST,
+        f"+{height:.1f}  →" if is_up else f"←  −{-height:.1f}",
+        color=colour,
+        fontsize=8,
+        rotation=90,
+        ha="center",
+        va="top" if is_up else "bottom",
+    )
