@@ -1,7 +1,7 @@
 # ledeline serve, for CPUs; docs/serve.md says how to run it.
 FROM python:3.11-slim AS build
 
-# A compiler for the kernels of the engine; the image that is shipped has none.
+# A compiler for the kernels of the engine; the final image has none.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -28,4 +28,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8000/ready', timeout=4)"]
 ENTRYPOINT ["ledeline", "serve"]
-CMD ["--host", "0.0.0.0", "--model", "/model"]
+CMD ["--host", "0.0.0.0"]

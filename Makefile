@@ -3,20 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format docs clean
+.PHONY: demo newsroom test check format docs clean
 
 demo: $(VENV)/.installed
-	$(BIN)/ledeline synth --pairs 20000 --seed 1 --output build/demo/newsroom.jsonl
-	$(BIN)/ledeline prepare configs/demo.toml
-	rm -rf build/demo/run
-	$(BIN)/ledeline train configs/demo-train.toml --run build/demo/run
-	$(BIN)/ledeline generate --model build/demo/run/best --explain \
-		"Forecasters in Sarmia warned on Tuesday evening that Typhoon Junias would strike the coast by the weekend." \
-		"After four years of talks, the governments of Ulmovia and Palmia signed a memorandum on border security early on Friday."
-	$(BIN)/ledeline synth --pairs 200 --seed 2 --output build/demo/test.jsonl
-	rm -rf build/demo/evaluation
-	$(BIN)/ledeline evaluate --model build/demo/run/best --test newsroom=build/demo/test.jsonl --output build/demo/evaluation
-	$(BIN)/ledeline report build/demo/evaluation --output build/demo/report.html
+	$(BIN)/python examples/demo.py
+
+# A small system from nothing, in two minutes: synthetic news, training, headlines, their judgement.
+newsroom: $(VENV)/.installed
+	$(BIN)/ledeline synth --pairs 20000 --seed 1 --output build/newsroom-demo/newsroom.jsonl
+	$(BIN)/ledeline prepare configs/newsroom.toml
+	rm -rf build/newsroom-demo/run build/newsroom-demo/evaluation
+	$(BIN)/ledeline train configs/newsroom-train.toml --run build/newsroom-demo/run
+	$(BIN)/ledeline synth --pairs 200 --seed 2 --output build/newsroom-demo/test.jsonl
+	$(BIN)/ledeline evaluate --model build/newsroom-demo/run/best --test newsroom=build/newsroom-demo/test.jsonl --output build/newsroom-demo/evaluation
+	$(BIN)/ledeline report build/newsroom-demo/evaluation --output build/newsroom-demo/report.html
 
 # A process a core, each with one thread, for products as small as those of tests only wait for others.
 test: $(VENV)/.installed

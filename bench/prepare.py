@@ -20,7 +20,8 @@ from machine import described
 
 
 def main() -> None:
-    config, *overrides = sys.argv[1:] or [str(Path(__file__).parent.parent / "configs/demo.toml")]
+    default = Path(__file__).parent.parent / "configs/newsroom.toml"
+    config, *overrides = sys.argv[1:] or [str(default)]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "dataset"
         command = [sys.executable, "-m", "ledeline", "prepare", config, *overrides]

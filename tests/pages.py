@@ -23,13 +23,16 @@ def blocks(page: str) -> list[Block]:
 
 
 def run(page: Iterable[Block], folder: Path, files: Iterable[str]) -> None:
-    """Run commands and Python, and write each block of TOML to the next of the files."""
+    """Run commands and Python, and write each block of TOML to the next of the files.
+
+    What is shown as text, or as a session of a console, is only there to be read.
+    """
     names = iter(files)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for language, text in page:
         if language == "toml":
             (folder / next(names)).write_text(text)
-        else:
+        elif language not in ("text", "console"):
             command = [sys.executable, "-c", text] if language else f"set -e\n{text}"
             environment = os.environ | {"PATH": path}
             subprocess.run(command, shell=not language, check=True, cwd=folder, env=environment)

@@ -498,6 +498,19 @@ class TestGoingOn:
         assert "f1" in again.summary["sets"]["room"]["rouge1"]
 
 
+def test_the_model_in_the_box_has_a_name(
+    monkeypatch, systems: dict[str, System], room: HeldOut, tmp_path: Path
+) -> None:
+    system = systems["natural"]
+    monkeypatch.setattr("ledeline.model.files.SHIPPED", Path(system.folders[0]))
+    monkeypatch.chdir(tmp_path)  # where no folder has that name
+    judged(system, tmp_path / "named", room)
+    judged(system._replace(folders=("shipped",)), tmp_path / "shipped-one", room)
+    one, other = (summary_of(tmp_path / name) for name in ("named", "shipped-one"))
+    assert other["models"] == ["shipped"]
+    assert other["weights"] == one["weights"]
+
+
 def test_an_ensemble_says_so(systems: dict[str, System], make_model: Callable[..., Path]) -> None:
     folders = [make_model(seed=seed) for seed in (1, 2)]
     headliner = Headliner.load(*folders, precision="float32", device="cpu")

@@ -34,6 +34,16 @@ class TestLinks:
         one = aligned(((0.25,) * 4, (0.0, 0.0, 0.5, 0.5)))
         assert [link.source for link in one.links] == [0, 2]
 
+    def test_a_word_that_the_source_has_comes_from_there(self) -> None:
+        words = (("52", " to", " 48", ",", " to"), (" TO", " 48", " rise"))
+        spm = ((0.9, 0.02, 0.0, 0.0, 0.01), (0.8, 0.1, 0.0, 0.1, 0.0), (0.0, 0.0, 0.0, 0.7, 0.0))
+        attention = ((0.2,) * 5, (0.6, 0.1, 0.1, 0.1, 0.1), (0.2,) * 5)
+        one = Alignment(*words, attention, spm)
+        assert one.links == (Link(0, 1, 0.02, 0.2), Link(1, 2, 0.0, 0.1), Link(2, 3, 0.7, 0.2))
+        assert one.dropped == (0, 4)
+        attended = Alignment(*words, ((0.1, 0.2, 0.1, 0.1, 0.5), *attention[1:]), None)
+        assert [link.source for link in attended.links] == [4, 2, 0]
+
     def test_no_headline_drops_every_word(self) -> None:
         nothing = Alignment(SOURCE, (), (), ())
         assert nothing.links == ()

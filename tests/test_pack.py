@@ -335,6 +335,37 @@ def test_the_description_says_how_weights_are_stored(
     assert (about["version"], about["weights"]) == (version, storage)
 
 
+class TestBlockedNgrams:
+    """What a model asks of a search that leaves it open."""
+
+    @pytest.fixture
+    def blocking(self, model_folder: Path, tmp_path: Path) -> Path:
+        return pack([model_folder], tmp_path / "blocking", "float32", block_ngrams=1).folder
+
+    def test_they_are_kept_until_somebody_says_otherwise(
+        self, blocking: Path, model_folder: Path, tmp_path: Path
+    ) -> None:
+        assert load_model(blocking).block_ngrams == 1
+        again, off = (
+            pack([blocking], tmp_path / name, "float32", block_ngrams=number).folder
+            for name, number in (("again", None), ("off", 0))
+        )
+        assert (again / "model.json").read_bytes() == (blocking / "model.json").read_bytes()
+        assert (off / "model.json").read_bytes() == (model_folder / "model.json").read_bytes()
+
+    def test_they_hold_where_a_search_does_not_say(
+        self, blocking: Path, model_folder: Path
+    ) -> None:
+        def texts(folder: Path, blocked: int | None) -> list[str]:
+            search = SearchConfig(beam=4, max_length=12, min_length=8, block_ngrams=blocked)
+            headliner = Headliner.load(folder, precision="float32", device="cpu")
+            return [one.text for one in headliner.answers(LEDES, Options(search=search))]
+
+        assert texts(blocking, None) == texts(model_folder, 1)
+        assert texts(blocking, 0) == texts(model_folder, None)
+        assert texts(blocking, None) != texts(blocking, 0)
+
+
 class TestDamage:
     """What is not as it should be is named in one sentence."""
 
@@ -411,6 +442,9 @@ class TestDamage:
             ({"weights": ["int8"]}, "version 2 has no weights in"),
             ({"version": 3}, "format version 3 and profile natural, and this ledeline reads"),
             ({"profile": ["natural"]}, "format version 2 and profile"),
+            ({"block_ngrams": -1}, "is damaged: block_ngrams is -1, not a whole number"),
+            ({"block_ngrams": True}, "block_ngrams is True, not a whole number"),
+            ({"block_ngrams": "2"}, "block_ngrams is '2', not a whole number"),
             ({"version": 1, "weights": "float32"}, "is int8 .* and should be float32"),
         ],
     )

@@ -112,11 +112,11 @@ class TestTerminal:
 
     def test_colours_come_again_when_all_are_used(self) -> None:
         number = len(COLOURS) + 2
-        words = tuple(f" {chr(ord('a') + j)}" for j in range(number))
+        words, others = (tuple(f" {mark}{j}" for j in range(number)) for mark in "ab")
         share = tuple(
             tuple(float(i + j + 1 == number) for i in range(number)) for j in range(number)
         )
-        many = replace(ALIGNED, alignment=Alignment(words, words, share, None))
+        many = replace(ALIGNED, alignment=Alignment(words, others, share, None))
         of_headline, of_source = coloured(many)[:number], coloured(many)[number : 2 * number]
         assert [colour for _, colour in of_headline] == [*COLOURS, *COLOURS[:2]]
         assert [colour for _, colour in reversed(of_source)] == [*COLOURS, *COLOURS[:2]]

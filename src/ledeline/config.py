@@ -324,8 +324,10 @@ class SearchConfig:
     min_length: Annotated[int, "Least sub-words of a headline.", at_least(1)] = 1
     max_length: Annotated[int | None, "Most sub-words of a headline.", at_least(1)] = None
     block_ngrams: Annotated[
-        int, "No n-gram of this size twice in a headline; 0 allows all.", at_least(0)
-    ] = 0
+        int | None,
+        "No n-gram of this size twice in a headline; 0 allows all, none is for the model to say.",
+        at_least(0),
+    ] = None
     forbid_unknown: Annotated[bool, "No <unk> in a headline."] = False
     stop_early: Annotated[
         bool, "Stop where no better headline can come; the result is the same."

@@ -37,7 +37,7 @@ from ledeline.corpus.testsets import HeldOut
 from ledeline.errors import ScoreError
 from ledeline.generate import Interruption, Stopped, generate
 from ledeline.headliner import Headliner, Options
-from ledeline.model.files import WEIGHTS
+from ledeline.model.files import WEIGHTS, found
 from ledeline.outputs.files import open_output
 from ledeline.outputs.notes import Notes
 from ledeline.progress import Progress, silent
@@ -134,12 +134,12 @@ def _plan(system: System, judging: Judging) -> dict[str, Any]:
         "format": FORMAT,
         "system": system.name,
         "models": list(system.folders),
-        "weights": [_file_sum(Path(one) / f"{WEIGHTS}.safetensors") for one in system.folders],
+        "weights": [_file_sum(found(one) / f"{WEIGHTS}.safetensors") for one in system.folders],
         "profile": headliner.models[0].profile.name,
         "compared_in": _profile(system, judging).name,
         "precision": headliner.precision,
         "device": headliner.models[0].model.device.type,
-        "search": asdict(judging.options.search),
+        "search": asdict(headliner.settled(judging.options.search)),
         "replace_unknown": judging.options.replace_unknown,
         "scoring": asdict(judging.scoring),
         "samples": {

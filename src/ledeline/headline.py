@@ -66,15 +66,25 @@ class Alignment:
     def links(self) -> tuple[Link, ...]:
         """One for each headline word: the likeliest by the SPM, by attention where there is none.
 
-        A word that gets no probability at all by the SPM is linked by attention.
+        A word that the source has comes from there, however sure the model is; of several such
+        places it is the likeliest. A word with no probability by the SPM is linked by attention.
         """
         return tuple(self._link(j) for j in range(len(self.headline)))
 
     def _link(self, j: int) -> Link:
         attention, spm = self.attention[j], self.spm[j] if self.spm is not None else None
-        shares = spm if spm and any(spm) else attention
-        best = max(range(len(self.source)), key=shares.__getitem__)
+        places = self._places.get(_bare(self.headline[j]), range(len(self.source)))
+        shares = spm if spm and any(spm[i] for i in places) else attention
+        best = max(places, key=shares.__getitem__)
         return Link(j, best, spm[best] if spm else None, attention[best])
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Where each word of the source stands, in whatever case."""
+        places: dict[str, list[int]] = {}
+        for i, word in enumerate(self.source):
+            places.setdefault(_bare(word), []).append(i)
+        return places
 
     @cached_property
     def dropped(self) -> tuple[int, ...]:
@@ -96,6 +106,11 @@ class Alignment:
         ]
         dropped = [{"word": self.source[i].strip(), "place": i} for i in self.dropped]
         return {"words": words, "dropped": dropped}
+
+
+def _bare(word: str) -> str:
+    """A word without its space and its case, to compare by."""
+    return word.strip().casefold()
 
 
 @dataclass(frozen=True)

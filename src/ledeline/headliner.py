@@ -148,6 +148,12 @@ class Headliner:
 
     # --- search -------------------------------------------------------------------------------
 
+    def settled(self, config: SearchConfig) -> SearchConfig:
+        """A search with what it leaves to the model, or to the first of several."""
+        if config.block_ngrams is not None:
+            return config
+        return replace(config, block_ngrams=self.models[0].block_ngrams)
+
     def _search(self, ledes: Sequence[Lede], options: Options) -> list[list[Found]]:
         """The n-best list of each lede, empty for one without ids; batches are of like lengths."""
         rows = [row for row, lede in enumerate(ledes) if lede.ids]
@@ -155,11 +161,10 @@ class Headliner:
         threads = torch.get_num_threads() if self._on_cpu else 1
         parallel = threads > 1 and len(rows) >= threads * _WORTH_A_THREAD
         batches = self._batches(rows, ledes, options, threads if parallel else 1)
+        config = self.settled(options.search)
 
         def run(batch: list[int]) -> list[list[Found]]:
-            return search(
-                self._writer, *padded([ledes[row].ids for row in batch]), config=options.search
-            )
+            return search(self._writer, *padded([ledes[row].ids for row in batch]), config=config)
 
         with _single_threaded(threads) if parallel else nullcontext() as pool:
             results = list(pool.map(run, batches) if pool else map(run, batches))

@@ -23,13 +23,21 @@ class Packed(NamedTuple):
 
 
 def pack(
-    models: Sequence[Path], output: Path, storage: Storage = "int8", card: Path | None = None
+    models: Sequence[Path],
+    output: Path,
+    storage: Storage = "int8",
+    card: Path | None = None,
+    block_ngrams: int | None = None,
 ) -> Packed:
-    """Write a new model folder with the mean weights of models, and a card that tells of it."""
+    """Write a new model folder with the mean weights of models, and a card that tells of it.
+
+    `block_ngrams` is for searches that do not say; none: as the first model has it.
+    """
     text = None if card is None else _read_card(card)
     with _new_folder(output) as folder:
-        model, subwords, profile = _mean(models)
-        describe(folder, model.config, subwords, profile, storage)
+        model, subwords, profile, blocked = _mean(models)
+        blocked = blocked if block_ngrams is None else block_ngrams
+        describe(folder, model.config, subwords, profile, storage, blocked)
         path = folder / f"{WEIGHTS}.safetensors"
         write_weights(path, model.state_dict(), storage, model.config)
         if text is not None:

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from ledeline.corpus.newsroom import generate
+from ledeline.examples import LEDES as EXAMPLES
 from ledeline.headliner import Headliner
 from ledeline.server.app import PAGE, create_app
 from ledeline.server.settings import Limits
-from ledeline.server.worked import LEDES as EXAMPLES
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
 from chromium import BROWSER, CONTROL, NAMES, Browser, Page

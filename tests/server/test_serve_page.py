@@ -15,6 +15,8 @@ import pytest
 from fastapi import FastAPI
 
 from ledeline.headliner import Headliner
+from ledeline.model.files import SHIPPED
+from ledeline.pack import CARD
 from ledeline.section import load
 from ledeline.server.app import create_app
 from ledeline.server.settings import ServeConfig, find_token
@@ -157,8 +159,7 @@ def settings() -> dict[str, list[str]]:
     return {part.split("]")[0]: re.findall(r"^\| `(\w+)`", part, re.M) for part in parts}
 
 
-def test_the_commands_start_and_stop_a_server(tmp_path: Path, model_folder: Path) -> None:
-    shutil.copytree(model_folder, tmp_path / "runs" / "first" / "best")
+def test_the_commands_start_and_stop_a_server(tmp_path: Path) -> None:
     (tmp_path / "serve.toml").write_text(of("toml")[0])
     make_token, serve = COMMANDS[-1].splitlines()
     subprocess.run(make_token, shell=True, check=True, cwd=tmp_path)
@@ -175,7 +176,9 @@ def test_the_commands_start_and_stop_a_server(tmp_path: Path, model_folder: Path
             base = re.search(r"listens on (http://127\.0\.0\.1:\d+)", line)
             assert base is not None, line
             about = f"curl {base[1]}/v1/model -H 'Authorization: Bearer {token}'"
-            assert json.loads(fetch(asked(about)).text)["limits"]["beam"] == 20
+            found = json.loads(fetch(asked(about)).text)
+            assert found["limits"]["beam"] == 20
+            assert found["card"] == (SHIPPED / CARD).read_text(encoding="utf-8")
             assert fetch(f"{base[1]}/ready").status == 200
         finally:
             server.send_signal(signal.SIGTERM)
@@ -237,6 +240,7 @@ def test_the_image_has_what_it_needs_and_nothing_else() -> None:
     assert "USER 10001" in last
     assert "/ready" in last
     assert "TOKEN" not in dockerfile
+    assert "--model" not in last  # that in the box is the default
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert "serve" in extras["optional-dependencies"]
     assert (ROOT / "pyproject.toml").read_text().count('readme = "README.md"') == 1

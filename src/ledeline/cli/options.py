@@ -10,7 +10,11 @@ Beam: TypeAlias = Annotated[int, typer.Option(help="How many beginnings the sear
 MinLength: TypeAlias = Annotated[int, typer.Option(help="Sub-words of a headline at least.")]
 MaxLength: TypeAlias = Annotated[int | None, typer.Option(help="Sub-words of a headline at most.")]
 BlockNgrams: TypeAlias = Annotated[
-    int, typer.Option(help="No run of so many sub-words twice in a headline; 0: off.")
+    int | None,
+    typer.Option(
+        help="No run of so many sub-words twice in a headline; 0: off. As the model has it, if "
+        "not given."
+    ),
 ]
 StopEarly: TypeAlias = Annotated[
     bool, typer.Option("--stop-early", help="End a search once no better headline can come.")

@@ -19,6 +19,14 @@ def pack(
         Path | None,
         typer.Option(metavar="FILE.md", help="What is to be known of the model; put beside it."),
     ] = None,
+    block_ngrams: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="No run of so many sub-words twice in its headlines, unless a search says "
+            "otherwise; 0: off. That of the model, if not given.",
+        ),
+    ] = None,
 ) -> None:
     """Make a model folder fit to ship: small, and with nothing that only training needs.
 
@@ -27,7 +35,7 @@ def pack(
     """
     from ledeline.pack import pack as pack_models
 
-    packed = pack_models(models, output, weights, card)
+    packed = pack_models(models, output, weights, card, block_ngrams)
     print(
         f"{packed.folder}: {packed.system}, {packed.num_parameters:,} parameters in {weights}, "
         f"{packed.num_bytes:,} bytes"

@@ -15,7 +15,10 @@ def serve(
     ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Folder of the model; several make an ensemble."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder of the model, if not the one in the box; several make an ensemble.",
+        ),
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 8000.")] = None,

@@ -59,7 +59,7 @@ def evaluate(
     beam: Beam = 20,
     min_length: MinLength = 1,
     max_length: MaxLength = None,
-    block_ngrams: BlockNgrams = 0,
+    block_ngrams: BlockNgrams = None,
     stop_early: StopEarly = False,
     replace_unknown: Annotated[
         bool,

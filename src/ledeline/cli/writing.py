@@ -40,7 +40,10 @@ def generate(
         str | None, typer.Option(help="The column to add to the table; headline if not given.")
     ] = None,
     model: Annotated[
-        list[Path] | None, typer.Option(help="Folder of the model; several make an ensemble.")
+        list[Path] | None,
+        typer.Option(
+            help="Folder of the model, if not the one in the box; several make an ensemble."
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write an object a lede, with score and warnings.")
@@ -55,7 +58,7 @@ def generate(
     n_best: Annotated[int, typer.Option(help="How many headlines to give for a lede.")] = 1,
     min_length: MinLength = 1,
     max_length: MaxLength = None,
-    block_ngrams: BlockNgrams = 0,
+    block_ngrams: BlockNgrams = None,
     stop_early: StopEarly = False,
     unknown: Annotated[
         Literal["replace", "keep", "forbid"],

@@ -3,7 +3,7 @@
 | file | what it is |
 | --- | --- |
 | `model.safetensors` | the weights |
-| `model.json` | format, version, text profile, size of the vocabulary, storage unless float32 |
+| `model.json` | format, version, text profile, size of the vocabulary, storage, n-grams to block |
 | `system.toml` | the configuration of the system |
 | `codes.txt`, `subwords.json` | the sub-words |
 """
@@ -37,6 +37,7 @@ class Loaded(NamedTuple):
     model: Seq2Seq
     subwords: Subwords
     profile: Profile
+    block_ngrams: int = 0  # in a search that does not say
 
 
 def describe(
@@ -45,10 +46,11 @@ def describe(
     subwords: Subwords,
     profile: Profile,
     storage: Storage = "float32",
+    block_ngrams: int = 0,
 ) -> None:
     """Write everything but the weights."""
     (folder / SYSTEM).write_text(to_toml(system), encoding="utf-8")
-    about = {
+    about: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSIONS[storage],
         "system": system.name,
@@ -57,6 +59,8 @@ def describe(
     }
     if storage != "float32":
         about["weights"] = storage
+    if block_ngrams:
+        about["block_ngrams"] = block_ngrams
     (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     subwords.save(folder)
 
@@ -70,7 +74,7 @@ def load_model(folder: Path | str) -> Loaded:
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")
     model.load_state_dict(read_weights(path, model.state_dict(), storage, system))
-    return Loaded(model.eval(), subwords, profile)
+    return Loaded(model.eval(), subwords, profile, about.get("block_ngrams", 0))
 
 
 def load_words(folder: Path | str) -> tuple[Subwords, Profile]:
@@ -122,4 +126,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
         )
     if (storage, version) not in list(VERSIONS.items()):
         raise ModelError(f"{path} is damaged: version {version} has no weights in {storage}")
+    blocked = about.get("block_ngrams", 0)
+    if type(blocked) is not int or blocked < 0:
+        raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
     return about

@@ -14,6 +14,7 @@ gives one to:
 | `decoder.attention.bilinear` | (1, K): it multiplies by the transpose |
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -47,7 +48,7 @@ def read_weights(path: Path, like: Weights, storage: Storage, system: SystemConf
         stored = load_file(path)
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path} cannot be read: {error}") from None
-    _refuse_others(path, stored, as_stored(_outlines(like), storage, system))
+    _refuse_others(path, stored, _forms(like, storage, system))
     weights = as_float32(stored, storage, system)
     for name, one in weights.items():
         if not one.isfinite().all():
@@ -126,15 +127,28 @@ def _parts(matrix: Tensor, layout: _Layout) -> list[Tensor]:
 # --- what does not belong in a file ---------------------------------------------------------------
 
 
-def _outlines(weights: Weights) -> Weights:
-    """Types and shapes alone."""
-    return {name: torch.empty_like(one, device="meta") for name, one in weights.items()}
+def _forms(weights: Weights, storage: Storage, system: SystemConfig) -> dict[str, str]:
+    """What `as_stored` would make of weights, in words."""
+    forms = {}
+    for name, one in weights.items():
+        is_matrix = one.dim() > 1
+        kind = "float32" if storage == "int8" and not is_matrix else storage
+        forms[name] = _form(kind, one.shape)
+        if storage == "int8" and is_matrix:
+            layout = _layout(name, system)
+            scales = (1, one.shape[1]) if layout.turned else (len(one), len(layout.widths) or 1)
+            forms[name + _SCALE] = _form("float32", scales)
+    return forms
 
 
-def _refuse_others(path: Path, stored: Weights, described: Weights) -> None:
+def _refuse_others(path: Path, stored: Weights, forms: dict[str, str]) -> None:
     """Refuse weights that differ in name, type or shape from those that are described."""
-    for name in sorted(stored.keys() | described.keys()):
-        there, wanted = (_form(one.get(name)) for one in (stored, described))
+    found = {
+        name: _form(str(one.dtype).removeprefix("torch."), one.shape)
+        for name, one in stored.items()
+    }
+    for name in sorted(found.keys() | forms.keys()):
+        there, wanted = (one.get(name, "missing") for one in (found, forms))
         if there != wanted:
             raise ModelError(
                 f"{path} does not hold the weights that the files beside it describe: "
@@ -142,8 +156,6 @@ def _refuse_others(path: Path, stored: Weights, described: Weights) -> None:
             )
 
 
-def _form(one: Tensor | None) -> str:
+def _form(kind: str, shape: Sequence[int]) -> str:
     """A tensor in words: `int8 (4, 3)`."""
-    if one is None:
-        return "missing"
-    return f"{str(one.dtype).removeprefix('torch.')} {tuple(one.shape)}"
+    return f"{kind} {tuple(shape)}"

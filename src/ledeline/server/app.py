@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from ledeline import __version__
 from ledeline.errors import ConfigError
+from ledeline.examples import LEDES
 from ledeline.headline import Headline
 from ledeline.headliner import Headliner, system_name
 from ledeline.server import messages
@@ -25,7 +26,7 @@ from ledeline.server.messages import About, Answers, Asked, Problem, Standing, a
 from ledeline.server.metrics import Metrics
 from ledeline.server.reference import reference
 from ledeline.server.settings import ServeConfig
-from ledeline.server.worked import LEDES, worked_example
+from ledeline.server.worked import worked_example
 
 PAGE: Final = Path(__file__).parent / "page"
 FILES: Final = {

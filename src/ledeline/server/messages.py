@@ -13,10 +13,7 @@ from ledeline.server.settings import Limits
 
 DECIMALS: Final = 5  # of what a heat map shows
 
-EXAMPLE: Final = (
-    "Tokyo stocks rose on Tuesday as exporters gained on a weaker yen, with the Nikkei average "
-    "closing at its highest level in three weeks."
-)
+EXAMPLE: Final = "Tokyo stocks rose on Tuesday as exporters gained on a weaker yen."
 COUNTED: Final = {  # the schema of /metrics
     "type": "string",
     "examples": ["# HELP ledeline_texts_total Texts answered.\nledeline_texts_total 1.0\n"],
@@ -36,7 +33,7 @@ class Asked(BaseModel):
     heat_map: bool = False
     min_length: int = 1
     max_length: int | None = None
-    block_ngrams: int = 0
+    block_ngrams: int | None = None
 
     def options(self) -> Options:
         """For the headliner; `BadValue` where they contradict each other."""
@@ -76,8 +73,12 @@ def request_schema(limits: Limits) -> type[Asked]:
             Field(None, description="Most sub-words."),
         ),
         "block_ngrams": (
-            Annotated[int, Field(ge=0, le=20)],
-            Field(0, description="No run of so many sub-words twice; 0: off."),
+            Annotated[int, Field(ge=0, le=20)] | None,
+            Field(
+                None,
+                description="No run of so many sub-words twice; 0: off. As the model has it, "
+                "if not given.",
+            ),
         ),
     }
     return create_model("HeadlinesRequest", __base__=Asked, **fields)
@@ -159,8 +160,8 @@ class Answers(BaseModel):
             "headlines": [
                 {
                     "source": EXAMPLE,
-                    "headline": "tokyo stocks rise as exporters gained on weaker yen",
-                    "score": -0.62889,
+                    "headline": "Tokyo stocks rise as exporters gained on weaker yen",
+                    "score": -0.254,
                     "truncated": False,
                     "warnings": [],
                 }
@@ -205,13 +206,13 @@ class About(BaseModel):
     model_config = _example(
         {
             "system": "EncDec+sGate+SPM",
-            "profile": "paper",
-            "vocabulary": 5134,
-            "parameters": 14347468,
+            "profile": "natural",
+            "vocabulary": 8052,
+            "parameters": 25774312,
             "precision": "int8",
             "device": "cpu",
             "version": __version__,
-            "card": "# News\n\nTrained on news in English.\n",
+            "card": "# The model in the box\n\nEncDec+sGate+SPM, trained on English news.\n",
             "limits": asdict(Limits()),
         }
     )
