@@ -416,7 +416,7 @@ class TestModels:
         monkeypatch.setattr("ledeline.model.files.SHIPPED", model_folder)
         assert Headliner.load()("Rain fell.", beam=2)
         monkeypatch.setattr("ledeline.model.files.SHIPPED", model_folder / "nothing")
-        with pytest.raises(ModelError, match="no model comes with"):
+        with pytest.raises(ModelError, match="the model of ledeline is not there"):
             Headliner.load()
 
     def test_a_gpu_where_there_is_none(self, monkeypatch, model_folder: Path) -> None:

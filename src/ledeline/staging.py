@@ -111,8 +111,8 @@ def staged(output: Path) -> Iterator[Path]:
     """
     partial = hidden(output, "partial")
     remove(partial)
-    partial.mkdir()
     try:
+        partial.mkdir()
         yield partial
         _settle(partial, output, hidden(output, "old"))
     finally:

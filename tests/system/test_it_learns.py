@@ -84,7 +84,7 @@ def bare(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
 
 
 def headlines(loaded: Loaded, ledes: list[str]) -> Iterator[str]:
-    model, subwords, profile = loaded
+    model, subwords, profile, _ = loaded
     batch = Batch.of([(subwords.encode(profile.words(lede)), []) for lede in ledes])
     for ids in greedy(model, batch.sources, batch.source_lengths):
         yield profile.join(subwords.decode(ids))
@@ -104,7 +104,7 @@ def alignment_errors(loaded: Loaded) -> dict[str, float]:
 
 def gate_spread(loaded: Loaded) -> float:
     """How far the gates of the stories' sub-words are from being all alike; 0 without a gate."""
-    model, subwords, profile = loaded
+    model, subwords, profile, _ = loaded
     if model.gate is None:
         return 0.0
     batch = Batch.of([(subwords.encode(profile.words(story.lede)), []) for story in STORIES])

@@ -460,7 +460,7 @@ class TestFailure:
     ) -> None:
         port, run = free_port(), tmp_path / "run"
         children = [nursery.start(rank, 2, port, tmp_path, toml, "--run", run) for rank in (0, 1)]
-        until(lambda: runs.num_steps(run) >= 8)
+        until(lambda: runs.num_steps(run) >= 8 and bool(Checkpoints(run / "checkpoints").steps()))
         os.kill(children[0].pid, signal.SIGKILL)
         (status, _), (other_status, other_said) = self.outcome(nursery, children)
         assert (status, other_status) == (-signal.SIGKILL, 2)

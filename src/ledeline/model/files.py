@@ -95,8 +95,8 @@ def found(folder: Path | str) -> Path:
         return folder
     if not SHIPPED.exists():
         raise ModelError(
-            "no model comes with this version of ledeline; name a model folder, such as "
-            "runs/NAME/best that ledeline train writes"
+            f"{SHIPPED}: the model of ledeline is not there; install ledeline anew, or name a "
+            "model folder, such as runs/NAME/best that ledeline train writes"
         )
     return SHIPPED
 
