@@ -1,33 +1,38 @@
 """Five ledes, their headlines, what was dropped, and the time taken.
 
-They are written by the model that comes with ledeline. A file of other ledes, one a line, may be
-named instead.
+They are written by the model that comes with ledeline.
 """
 
-import sys
 import time
-from pathlib import Path
+from itertools import groupby
 
 from ledeline import Headliner
 from ledeline.examples import LEDES
+from ledeline.headline import Alignment
+
+
+def dropped(alignment: Alignment) -> str:
+    """The words of the lede that the headline does without; dots stand for the others."""
+    places = range(len(alignment.source))
+    runs = groupby(places, alignment.dropped.__contains__)
+    out = ["".join(alignment.source[place] for place in run) for is_out, run in runs if is_out]
+    return " ... ".join(map(str.strip, out))
 
 
 def main() -> None:
     """Write a headline for each lede."""
-    ledes = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if sys.argv[1:] else LEDES
     began = time.perf_counter()
     headliner = Headliner.load()
     print(f"The model was loaded in {time.perf_counter() - began:.1f} s.")
-    for lede in ledes:
+    for lede in LEDES:
         began = time.perf_counter()
         headline = headliner(lede, explain=True)
         seconds = time.perf_counter() - began
         print(f"\n{lede}\n\n    {headline}")
         for warning in headline.warnings:
             print(f"    careful: {warning}")
-        if (alignment := headline.alignment) is not None:
-            dropped = [alignment.source[place].strip() for place in alignment.dropped]
-            print(f"    dropped: {' '.join(dropped)}")
+        if headline.alignment is not None:
+            print(f"    dropped: {dropped(headline.alignment)}")
         print(f"    {1000 * seconds:.0f} ms")
 
 

@@ -140,15 +140,7 @@ def test_the_demonstration() -> None:
     assert all(lede in shown for lede in LEDES)
     assert len(re.findall(r"^    dropped: \S", shown, re.M)) == len(LEDES) == 5
     assert len(re.findall(r"^    \d+ ms$", shown, re.M)) == 5
-
-
-def test_the_demonstration_of_other_ledes(tmp_path: Path) -> None:
-    path = tmp_path / "ledes.txt"
-    path.write_text("Rain fell in Oslo on Monday.\n\n")
-    command = [sys.executable, ROOT / "examples" / "demo.py", path]
-    shown = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    assert "    Rain falls in Oslo\n    dropped: on Monday .\n" in shown
-    assert "    careful: empty: " in shown
+    assert " ... a two-year ... " in shown
 
 
 def test_the_readme_shows_what_the_command_shows() -> None:
