@@ -17,6 +17,7 @@ from ledeline.config import SpmConfig
 from ledeline.corpus.columns import read_columns_alike
 from ledeline.errors import ScoreError
 from ledeline.text import clean
+from wire import is_wire
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +34,6 @@ WITH_SPM = ("spm", "both")
 PAPER_C = SpmConfig().c
 NAME = re.compile(rf"({'|'.join(SYSTEMS)})-s([0-9]+)(?:-c([0-9]+(?:\.[0-9]+)?))?")
 NUM_ALL = 1_566_339  # training pairs of the news: bench/README.md
-WIRE = ("apnews.com", "bloomberg.com")  # sources of the news, and all that begin with:
-WIRE_BEGINS = "reuters"
 QUARTERS = ("lowest", "second", "third", "highest")
 
 
@@ -114,7 +113,7 @@ def wire_part(study: "Study", sources: Path) -> Part | None:
     headlines, agencies = read_columns_alike(columns)
     if tuple(map(clean, headlines)) != study.first["news"].texts.golds:
         raise ScoreError(f"{sources}: its headlines are not those of news; name that test set")
-    wire = [name.startswith(WIRE_BEGINS) or name in WIRE for name in agencies]
+    wire = [is_wire(name) for name in agencies]
     return Part("news", np.flatnonzero(wire), "wire agencies only") if any(wire) else None
 
 
