@@ -3,6 +3,7 @@
 - `speed`: sentences a second and the latency of one alone, of a system of the paper's size with
   beam 20, outputs forced to 18 sub-words; ours from text to headlines, the toolkits' (see peers.py)
   on the same sub-words. All take a turn, one after another, then again.
+- `beams`: headlines a second of a stream, by the size of the beam, as long as they come.
 - `quality`: ROUGE of float32 and int8 on the same pairs.
 - `start`: from the command to its first headline, in a process of its own each time.
 - `memory`: the most memory that `ledeline generate` needs for files of several sizes.
@@ -169,6 +170,25 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
     return statistics.median(values), min(values), max(values)
 
 
+# --- beams --------------------------------------------------------------------------------------
+
+
+def beams(options: argparse.Namespace) -> None:
+    texts = [lede for lede, _ in pairs_of(options, options.number)]
+    headliner = Headliner.load(options.model, device="cpu")
+    rates: dict[int, list[float]] = {beam: [] for beam in (1, 5, 10, 20)}
+    for beam in rates:
+        headliner.answers(texts[:BATCH], Options(search=SearchConfig(beam=beam)))
+    for _ in range(options.turns):
+        for beam, values in rates.items():
+            took = seconds(lambda beam=beam: list(headliner.stream(texts, beam=beam)))
+            values.append(len(texts) / took)
+    print(f"{len(texts)} ledes, {headliner.precision}, {options.turns} turns\n")
+    print("| beam | headlines/s, median | lowest | highest |\n| ---: | ---: | ---: | ---: |")
+    for beam, values in rates.items():
+        print(f"| {beam} | " + " | ".join(f"{each:.0f}" for each in spread(values)) + " |")
+
+
 # --- quality ------------------------------------------------------------------------------------
 
 
@@ -246,11 +266,14 @@ def run_apart(command: list[str]) -> tuple[float, int]:
     return took, peak * (1 if sys.platform == "darwin" else 1024)
 
 
+PARTS = {"speed": speed, "beams": beams, "quality": quality, "start": start, "memory": memory}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["speed", "quality", "start", "memory"])
+    parser.add_argument("part", choices=list(PARTS))
     parser.add_argument("--model", type=Path, required=True, help="a model folder")
     parser.add_argument("--pairs", type=Path, required=True, help="a table of ledes and headlines")
     parser.add_argument("--number", type=int, default=200, help="pairs of the table")
@@ -263,7 +286,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"{described()}, torch {torch.__version__}, {options.threads} threads")
-    {"speed": speed, "quality": quality, "start": start, "memory": memory}[options.part](options)
+    PARTS[options.part](options)
 
 
 if __name__ == "__main__":
