@@ -99,16 +99,19 @@ def plan(places: Places) -> Iterator[Run]:
         yield on_news(places, "all", system, 2)
     for system in SYSTEMS:
         yield tuned(places, system)
-    for data in ("n100k", "wire", "n400k", "n20k"):
-        for system in SYSTEMS:
-            yield on_news(places, data, system, 1)
+    yield from on_less(places, 1)
     for system in ("spm", "both"):
         for c in (1, 100):
             yield on_news(places, "n100k", system, 1, c=c)
+    yield from on_less(places, 2)
+    yield narrow(places)
+
+
+def on_less(places: Places, seed: int) -> Iterator[Run]:
+    """All systems on each part of the news."""
     for data in ("n100k", "wire", "n400k", "n20k"):
         for system in SYSTEMS:
-            yield on_news(places, data, system, 2)
-    yield narrow(places)
+            yield on_news(places, data, system, seed)
 
 
 def on_news(places: Places, data: str, system: str, seed: int, c: int | None = None) -> Run:
@@ -140,16 +143,19 @@ def tuned(places: Places, system: str) -> Run:
 
 def natural(places: Places) -> Run:
     """The model in the box."""
-    options = [f"--data.dataset={places.data / 'news-natural'}", *RECIPES["natural"].options]
-    return Run("natural/both-s1", "configs/model-in-the-box.toml", options, ("news",))
+    return boxed(places, "natural/both-s1", RECIPES["natural"])
 
 
 def narrow(places: Places) -> Run:
     """The first epochs of the model in the box in the paper's sizes: what the wider layers buy."""
-    wide = natural(places)
-    recipe = replace(RECIPES["natural"], epochs=4).options
-    options = [wide.options[0], *recipe, "--model.embedding_size=200", "--model.hidden_size=400"]
-    return replace(wide, name="natural/narrow-s1", options=options)
+    sizes = "--model.embedding_size=200", "--model.hidden_size=400"
+    return boxed(places, "natural/narrow-s1", replace(RECIPES["natural"], epochs=4), *sizes)
+
+
+def boxed(places: Places, name: str, recipe: Recipe, *more: str) -> Run:
+    """A system with the configuration of the model in the box."""
+    options = [f"--data.dataset={places.data / 'news-natural'}", *recipe.options, *more]
+    return Run(name, "configs/model-in-the-box.toml", options, ("news",))
 
 
 def config(system: str) -> str:

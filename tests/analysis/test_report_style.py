@@ -9,7 +9,10 @@ import pytest
 
 from ledeline.analysis.report.charts import NUM_COLOURS
 
-CSS = (resources.files("ledeline.analysis.report") / "page.css").read_text("utf-8")
+PACKAGE = resources.files("ledeline")
+CSS = "".join(
+    (PACKAGE / name).read_text("utf-8") for name in ("base.css", "analysis/report/page.css")
+)
 Colour = tuple[float, float, float]
 
 # How colours look without one kind of cone (Machado, Oliveira, Fernandes 2009, severity 1).
@@ -34,8 +37,8 @@ EYES = {
 
 
 def theme(name: str) -> dict[str, Colour]:
-    light, dark = re.findall(r":root \{([^}]*--page[^}]*)\}", CSS)
-    block = {"light": light, "dark": dark}[name]
+    light, dark, light_series, dark_series = re.findall(r":root \{([^}]*--[^}]*)\}", CSS)
+    block = {"light": light + light_series, "dark": dark + dark_series}[name]
     found = dict(re.findall(r"--([\w-]+): #([0-9a-f]{6});", block))
     return {key: linear(value) for key, value in found.items()}
 

@@ -14,7 +14,7 @@ pytest.importorskip("uvicorn")
 from ledeline.corpus.newsroom import generate
 from ledeline.examples import LEDES as EXAMPLES
 from ledeline.headliner import Headliner
-from ledeline.server.app import PAGE, create_app
+from ledeline.server.app import FILES, PAGE, create_app
 from ledeline.server.settings import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
@@ -581,9 +581,8 @@ CONTRAST: Final = """((selector) => {
 
 
 def test_it_is_small_and_asks_for_nothing_from_elsewhere() -> None:
-    files = [
-        PAGE / name for name in ("index.html", "colours.css", "page.css", "page.js", "icon.svg")
-    ]
+    names = ("base.css", "page.css", "page.js", "icon.svg")
+    files = [PAGE / "index.html", *map(FILES.__getitem__, names)]
     assert sum(len(file.read_bytes()) for file in files) < 41_000
     for file in files:
         found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\"' )]*", file.read_text("utf-8"))

@@ -29,14 +29,12 @@ from ledeline.server.settings import ServeConfig
 from ledeline.server.worked import worked_example
 
 PAGE: Final = Path(__file__).parent / "page"
+_OURS: Final = ("icon.svg", "page.css", "page.js", "reference.css", "reference.js")
 FILES: Final = {
-    "icon.svg": "image/svg+xml",
-    "colours.css": "text/css",
-    "page.css": "text/css",
-    "page.js": "text/javascript",
-    "reference.css": "text/css",
-    "reference.js": "text/javascript",
+    "base.css": PAGE.parents[1] / "base.css",  # which the report has, too
+    **{name: PAGE / name for name in _OURS},
 }
+TYPES: Final = {".svg": "image/svg+xml", ".css": "text/css", ".js": "text/javascript"}
 READ: Final = ["GET", "HEAD"]
 LONGEST_NAME: Final = 60  # characters of a field's name that are told back
 GONE: Final = 499  # for the log and the counters: nobody reads it
@@ -197,7 +195,8 @@ def _add_page(app: FastAPI, *, needs_token: bool) -> None:
     async def file(name: str) -> FileResponse:
         if name not in FILES:
             raise HTTPException(404, "there is no such page")
-        return FileResponse(PAGE / name, media_type=f"{FILES[name]}; charset=utf-8")
+        path = FILES[name]
+        return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8")
 
 
 def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> About:

@@ -22,7 +22,8 @@ _PAGE: Final = """\
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>{title}: the API</title>
-<link rel="stylesheet" href="page/colours.css">
+<link rel="icon" href="page/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="page/base.css">
 <link rel="stylesheet" href="page/reference.css">
 <script type="module" src="page/reference.js"></script>
 </head>

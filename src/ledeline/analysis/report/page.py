@@ -47,9 +47,10 @@ def _head(title: str) -> Html:
 
 @cache
 def _style() -> Html:
-    """The style sheet, which is ours and needs no escaping."""
-    sheet = resources.files("ledeline.analysis.report") / "page.css"
-    return Html(sheet.read_text("utf-8"))
+    """The style sheets, which are ours and need no escaping."""
+    package = resources.files("ledeline")
+    sheets = package / "base.css", package / "analysis" / "report" / "page.css"
+    return Html("\n".join(sheet.read_text("utf-8") for sheet in sheets))
 
 
 def _policy(style: str) -> str:
