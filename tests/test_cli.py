@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from command import ledeline
 
 from ledeline import __version__
 from ledeline.dataset import Dataset
@@ -24,12 +25,6 @@ WORKING_VERBS = [
     "serve",
     "synth",
 ]
-
-
-def ledeline(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ledeline", *map(str, arguments)]
-    environment = os.environ | {"COLUMNS": "120", "PYTHONWARNINGS": "error"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_help_shows_only_what_works() -> None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import command
 import pytest
 from typer.testing import CliRunner
 
@@ -30,9 +31,7 @@ SOURCES = ["stocks rose in tokyo on monday", "heavy rain fell in oslo", "a fire"
 def ledeline(
     folder: Path, *arguments: str | Path, status: int = 0
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ledeline", *map(str, arguments)]
-    environment = os.environ | {"COLUMNS": "80", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
+    done = command.ledeline(*arguments, cwd=folder, env={"COLUMNS": "80"})
     assert done.returncode == status, done.stderr
     if status == 2:
         assert done.stdout == ""

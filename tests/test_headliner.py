@@ -19,7 +19,7 @@ from ledeline.headliner import Headliner, Options
 from ledeline.lede import Lede
 from ledeline.model.files import load_model
 from ledeline.model.gpu.writer import DeviceWriter
-from ledeline.model.products import has_int8
+from ledeline.model.cpu import has_int8
 from ledeline.search import Found
 from ledeline.subword import Subwords
 

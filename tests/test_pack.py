@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import command
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -21,7 +22,8 @@ from ledeline.errors import ModelError
 from ledeline.headliner import Headliner, Options
 from ledeline.model import engine
 from ledeline.model.files import SHIPPED, describe, load_model
-from ledeline.model.products import has_int8, quantised
+from ledeline.model.cpu import has_int8
+from ledeline.model.products import quantised
 from ledeline.model.storage import as_float32, as_stored
 from ledeline.pack import pack
 from ledeline.subword import Subwords
@@ -459,9 +461,7 @@ class TestDamage:
 
 
 def ledeline(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ledeline", "pack", *map(str, arguments)]
-    environment = os.environ | {"COLUMNS": "120", "PYTHONWARNINGS": "error"}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd)
+    return command.ledeline("pack", *arguments, cwd=cwd)
 
 
 def test_the_verb_prints_one_line(model_folder: Path, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from ledeline.dataset import padded
 from ledeline.errors import ModelError
 from ledeline.headline import Alignment, Candidate, Caution, Headline, Rows
 from ledeline.lede import Lede, read_lede
+from ledeline.model.cpu import NO_INT8, has_int8
 from ledeline.model.engine import Engine
 from ledeline.model.files import SHIPPED_NAME, Loaded, load_model
 from ledeline.model.gpu.writer import DeviceWriter
-from ledeline.model.products import has_int8
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.reasons import Weights, by_words, weigh
 from ledeline.search import Ensemble, Found, Writer, search
@@ -354,9 +354,7 @@ def _chosen_precision(wanted: Precision, device: torch.device) -> _Chosen:
     if not on_cpu:
         return "float16"
     if wanted == "int8" and not has_int8():
-        raise ModelError(
-            "precision int8 needs a processor with VNNI and a torch with oneDNN; use float32"
-        )
+        raise ModelError(NO_INT8)
     return "int8" if has_int8() else "float32"
 
 

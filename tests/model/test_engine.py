@@ -11,7 +11,8 @@ from ledeline.dataset import padded
 from ledeline.model import kernels
 from ledeline.model.engine import Engine
 from ledeline.model.pairs import Sources
-from ledeline.model.products import Float32Product, Int8Product, has_int8
+from ledeline.model.cpu import has_int8
+from ledeline.model.products import Float32Product, Int8Product
 from ledeline.search import search
 from ledeline.subword import BOS
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from ledeline.model import kernels
-from ledeline.model.products import Int8Product, has_int8, quantised
+from ledeline.model.cpu import has_int8
+from ledeline.model.products import Int8Product, quantised
 
 needs_library = pytest.mark.skipif(kernels.library is None, reason="pip found no C compiler")
 SIZES = [1, 7, 16, 33, 48, 400]

@@ -548,6 +548,26 @@ def test_the_same_seeds_give_the_same_bits_on_cuda(
 
 
 @needs_gpu
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_same_seeds_give_the_same_bits_at_the_papers_sizes_on_cuda(
+    tmp_path: Path, prepare_newsroom: Any, tiny: TrainConfig, runs: Any, precision: str
+) -> None:
+    """Frequent words stand in a batch hundreds of times: sums whose order must not vary."""
+    dataset = prepare_newsroom(tmp_path, 6000, seed=1, merges=2000, num_valid=200)
+    config = changed(
+        tiny,
+        data={"dataset": dataset},
+        model={"embedding_size": 200, "hidden_size": 400},
+        train={"batch_size": 256, "epochs": 3},
+        run={"device": "cuda", "precision": precision},
+    )
+    outcomes = [train(config, tmp_path / name) for name in ("one", "two")]
+    assert outcomes[0].standing.step >= 60
+    assert runs.figures(tmp_path / "one") == runs.figures(tmp_path / "two")
+    assert runs.same(runs.weights(tmp_path / "one"), runs.weights(tmp_path / "two"))
+
+
+@needs_gpu
 def test_stopped_and_resumed_is_as_one_on_cuda(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:

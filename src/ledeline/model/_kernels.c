@@ -41,24 +41,41 @@
 #undef NAME
 #pragma GCC pop_options
 
-static int kind(void) {
-    static int known = -1;
-    if (known < 0) {
-        __builtin_cpu_init();
-        int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-        known = avx2 ? (avx512 ? 2 : 1) : 0;
-    }
-    return known;
+/* 0: portable, 1: AVX2, 2: AVX-512, 3: AVX-512 with VNNI; the KINDS of cpu.py. */
+static int found(void) {
+    __builtin_cpu_init();
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    int vnni = __builtin_cpu_supports("avx512vnni");
+    return avx2 ? (avx512 ? (vnni ? 3 : 2) : 1) : 0;
 }
+
+static int kind_ = -1;
+
+static int kind(void) {
+    if (kind_ < 0) kind_ = found();
+    return kind_;
+}
+
+/* Use nothing newer than this kind of processor has; returns the kind that is used. */
+int ledeline_limit(int newest) {
+    int best = found();
+    return kind_ = newest < best ? newest : best;
+}
+
 #define CHOSEN(name, arguments)                                  \
     do {                                                         \
-        if (kind() == 2) JOIN(avx512, name) arguments;           \
+        if (kind() >= 2) JOIN(avx512, name) arguments;           \
         else if (kind() == 1) JOIN(avx2, name) arguments;        \
         else JOIN(plain, name) arguments;                        \
     } while (0)
 #else
+int ledeline_limit(int newest) {
+    (void)newest;
+    return 0;
+}
+
 #define CHOSEN(name, arguments) JOIN(plain, name) arguments
 #endif
 
@@ -86,7 +103,7 @@ void ledeline_best(const float *logs, const float *totals, long sources, long be
 /* Whether `ledeline_lstm` can be called. */
 int ledeline_has_lstm(void) {
 #ifdef KINDS
-    return kind() == 2 && __builtin_cpu_supports("avx512vnni");
+    return kind() == 3;
 #else
     return 0;
 #endif

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from ledeline.model import cpu
+
 _SIGNATURES: Final = {  # p: pointer, n: number, f: float
     "cell": "ppppppnn",
     "levels": "ppnnnf",
@@ -41,6 +43,8 @@ def _declared(built: ctypes.CDLL) -> ctypes.CDLL:
         function = getattr(built, f"ledeline_{name}")
         function.argtypes, function.restype = [_TYPES[one] for one in signature], None
     built.ledeline_lstm.restype = built.ledeline_has_lstm.restype = ctypes.c_int
+    built.ledeline_limit.argtypes = [ctypes.c_int]
+    built.ledeline_limit(cpu.limit())
     return built
 
 

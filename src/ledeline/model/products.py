@@ -19,12 +19,6 @@ _ROWS: Final = 640  # the batch the weights are laid out for; any other works, t
 _ROUND: Final = 32  # rows
 
 
-def has_int8() -> bool:
-    """Whether this processor adds up products of bytes without loss, and fast (VNNI)."""
-    has_onednn = torch._C._has_mkldnn and hasattr(torch.ops, "onednn")
-    return has_onednn and bool(torch.cpu._is_vnni_supported())
-
-
 class Product(Protocol):
     """`x W^T + b` for x none of whose values is beyond a bound."""
 

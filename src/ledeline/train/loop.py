@@ -17,6 +17,7 @@ from ledeline.train.captured import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.clock import Clock, Pace
 from ledeline.train.journal import Journal, circumstances
 from ledeline.train.memory import told_if_short
+from ledeline.train.precision import refuse_unsupported
 from ledeline.train.processes import World, joined
 from ledeline.train.run import Run, begun, restore, share, start_from, values
 from ledeline.train.standing import Standing, learning_rate
@@ -57,6 +58,7 @@ def train(
         stop = stack.enter_context(Stop(max_minutes).listening())
         world = stack.enter_context(joined(config.run.device))
         watch = watch if watch is not None and world.leads else Nobody()
+        refuse_unsupported(config.run, world.device)
 
         # The data, the model, its optimizer, and where the run stands.
         dataset = Dataset(config.data.dataset)

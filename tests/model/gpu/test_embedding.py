@@ -115,14 +115,18 @@ class TestRuns:
         expected = gradient(functional.embedding, ids, owed.double(), types)
         assert (found - expected).abs().max() <= 1e-6 * expected.abs().max()
 
-    def test_in_the_order_of_places(self):
-        """Far apart in size: any other order has another sum."""
+    def test_the_order_of_a_sum_hangs_on_the_places_alone(self):
+        """Values far apart in size: a sum is 0 or 1, as the order goes, and the same each time.
+
+        The interpreter adds one after the other; a GPU adds in pairs.
+        """
         ids = torch.tensor([[3, 1, 3, 1, 3, 1]], device=DEVICE)
         owed = torch.tensor([1e8, 1.0, 1.0, 1e8, -1e8, -1e8], device=DEVICE).view(1, 6, 1)
-        found = gradient(kernels, ids, owed, 4)
-        assert found.flatten().tolist() == [0.0, 0.0, 0.0, 0.0]
-        owed = owed[:, [0, 1, 4, 3, 2, 5]]
-        assert gradient(kernels, ids, owed, 4).flatten().tolist() == [0.0, 0.0, 0.0, 1.0]
+        for values, in_turn in ((owed, [0, 0]), (owed[:, [0, 1, 4, 3, 2, 5]], [0, 1])):
+            first = gradient(kernels, ids, values, 4)
+            sums = first[[1, 3]].flatten().tolist()
+            assert sums == in_turn or (DEVICE == "cuda" and set(sums) <= {0.0, 1.0})
+            assert all(torch.equal(gradient(kernels, ids, values, 4), first) for _ in range(10))
 
     @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
     @pytest.mark.parametrize("place", [0, 3, C - 1, C, 2 * C + 4])
@@ -236,7 +240,8 @@ class TestWhatIsOwed:
 class TestWhatIsKept:
     def test_nothing_but_the_ids(self):
         ids, weight = shuffled([7, 40, 3]), numbers(7, 3).requires_grad_()
-        saved = kernels(ids, weight).grad_fn.saved_tensors
+        rows = kernels(ids, weight)  # must live on: with it goes what was saved
+        saved = rows.grad_fn.saved_tensors
         assert [one.data_ptr() for one in saved] == [ids.data_ptr()]
 
     @pytest.mark.parametrize("guard", [torch.no_grad, torch.inference_mode])

@@ -32,6 +32,13 @@ systems = pytest.mark.parametrize(("gate", "spm"), SYSTEMS)
 Answers = dict[str, Tensor]
 
 
+@pytest.fixture(autouse=True)
+def _float32_is_float32():
+    """As in training: else cuDNN, which plain PyTorch asks, would round to ten bits (TF32)."""
+    with support.exact():
+        yield
+
+
 def made(
     gate: bool,
     spm: bool,
@@ -239,10 +246,6 @@ print(*names)
 
 @needs_gpu
 class TestCuda:
-    @pytest.fixture(autouse=True)
-    def _no_tf32(self, monkeypatch):
-        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-
     @systems
     def test_cuda_losses_and_gradients_at_paper_size(self, gate, spm):
         model, batch = made(gate, spm, **PAPER), drawn(256, 44, 13)

@@ -16,6 +16,8 @@ from ledeline.subword import BOS, EOS
 
 V = 300
 SIZES = {"embedding": 24, "hidden": 48, "vocabulary": V, "spread": 0.25}
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
 needs_triton = pytest.mark.skipif(not support.has_triton(), reason="no Triton")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
@@ -85,7 +87,7 @@ def test_a_word_that_is_no_type_is_impossible(make):
 def test_the_cell_in_one_pass(dtype, with_words):
     from ledeline.model.gpu import writer_kernels
 
-    size, device = 300, "cuda" if torch.cuda.is_available() else "cpu"
+    size, device = 300, DEVICE
     dice = torch.Generator().manual_seed(1)
     sums, cells, table = (
         torch.randn(shape, generator=dice).to(device)
@@ -148,8 +150,8 @@ def test_it_is_searched_like_the_system_by_kernels(make):
     model, sources = ending(make, "EncDec", seed=2), padded(rows_of([5, 3, 8]))
     config = replace(CONFIGS[2], n_best=4)
     expected = search(model, *sources, config)
-    with support.way("interpreted"):
-        assert_alike(search(DeviceWriter(model), *sources, config), expected)
+    with support.way(FAST):
+        assert_alike(search(DeviceWriter(model.to(DEVICE)), *sources, config), expected)
 
 
 def test_several_are_an_ensemble(make):
