@@ -1,23 +1,18 @@
 """`ledeline` as a command, without two seconds of importing torch for each.
 
-A process that has imported everything waits for commands and forks a child for each. The child is a
-process of its own with its own arguments, folder, environment, streams and exit status, so a test
-sees what a user would see. What an import costs or needs is tested elsewhere, in new processes.
+A process that has imported everything waits at a socket and forks a child for each command. The
+child is a process of its own with its own arguments, folder, environment, streams and exit status,
+so a test sees what a user would see. What an import costs or needs is tested in new processes.
+
+Run as `ledeline` (see `shim`), this file asks that process, too: for commands in a shell.
 """
 
-import atexit
 import json
 import os
-import subprocess
+import socket
 import sys
-import tempfile
-import traceback
-import warnings
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any
 
+CONNECTION = "LEDELINE_TEST_COMMANDS"  # the variable with the path of the socket
 PRELOADED = (
     "torch",
     "numpy",
@@ -35,83 +30,130 @@ PRELOADED = (
 )
 
 
-def ledeline(
-    *arguments: str | Path,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: bytes = b"",
-) -> subprocess.CompletedProcess[str]:
+def ask(path: str, arguments: list[str], cwd: str, environment: dict[str, str], *files: int) -> int:
+    """Have a command run with these files as its standard streams, and give its exit status."""
+    request = {"arguments": arguments, "cwd": cwd, "environment": environment}
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        socket.send_fds(connection, [b"."], files)
+        connection.sendall(json.dumps(request).encode())
+        connection.shutdown(socket.SHUT_WR)
+        return int(connection.recv(16))
+
+
+# --- for tests ------------------------------------------------------------------------------------
+
+
+def ledeline(*arguments, cwd=None, env=None, stdin=b""):  # type: ignore[no-untyped-def]
     """Run the command to its end; `env` adds to the environment. Warnings are errors in it."""
+    import subprocess
+    import tempfile
+
     words = [str(argument) for argument in arguments]
     environment = {**os.environ, "COLUMNS": "120", "PYTHONWARNINGS": "error", **(env or {})}
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
-        paths[0].write_bytes(stdin)
-        streams = [str(path) for path in paths]
-        where = str(cwd or Path.cwd())
-        request = {"arguments": words, "cwd": where, "env": environment, "streams": streams}
-        status = _server().answer(request)
-        out, err = (path.read_text(encoding="utf-8") for path in paths[1:])
-    return subprocess.CompletedProcess(["ledeline", *words], status, out, err)
+    where, path = str(cwd or os.getcwd()), _started()  # noqa: PTH109
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        given.write(stdin)
+        streams = (given, out, err)
+        for stream in streams:
+            stream.seek(0)
+        status = ask(path, words, where, environment, *(stream.fileno() for stream in streams))
+        texts = [os.pread(stream.fileno(), 2**30, 0).decode() for stream in (out, err)]
+    return subprocess.CompletedProcess(["ledeline", *words], status, *texts)
 
 
-class _Server:
-    """The process that forks, as its user has it."""
-
-    def __init__(self) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process: Any = subprocess.Popen([sys.executable, __file__], **pipes)
-
-    def answer(self, request: dict[str, Any]) -> int:
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
+def shim() -> dict[str, str]:
+    """An environment in which a shell's `ledeline` is this file."""
+    folder = os.path.dirname(_started())  # noqa: PTH120
+    search = os.pathsep.join([folder, os.path.dirname(sys.executable), os.environ["PATH"]])  # noqa: PTH120
+    return {**os.environ, "PATH": search, CONNECTION: _started()}
 
 
-@cache
-def _server() -> _Server:
-    server = _Server()
-    atexit.register(server.close)
-    return server
+_path = ""
 
 
-# --- the process itself ---------------------------------------------------------------------------
+def _started() -> str:
+    """The path of the socket of a process that lives as long as this one."""
+    global _path
+    if not _path:
+        import atexit
+        import subprocess
+        import tempfile
+
+        folder = tempfile.TemporaryDirectory(prefix="ledeline-")
+        _path = os.path.join(folder.name, "socket")  # noqa: PTH118
+        with open(os.path.join(folder.name, "ledeline"), "w") as script:  # noqa: PTH118, PTH123
+            script.write(f"#!/bin/sh\nexec '{sys.executable}' -ISE '{__file__}' -- \"$@\"\n")
+        os.chmod(script.name, 0o755)  # noqa: PTH101
+        command = [sys.executable, __file__, _path]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.read()  # until it listens, and closes it
+        process.stdout.close()
+        atexit.register(folder.cleanup)
+        atexit.register(process.wait)
+        atexit.register(process.stdin.close)  # which ends it
+    return _path
 
 
-def _serve() -> None:
+# --- the process that forks -----------------------------------------------------------------------
+
+
+def _serve(path: str) -> None:
+    import select
+
     for name in PRELOADED:
         __import__(name)
-    for line in sys.stdin:
-        child = os.fork()
-        if not child:
-            _become(json.loads(line))
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        while True:
+            ready, _, _ = select.select([listener, sys.stdin], [], [])
+            if sys.stdin in ready:  # it was closed: whoever started this has gone
+                return
+            with listener.accept()[0] as connection:
+                _answer(connection)
 
 
-def _become(request: dict[str, Any]) -> None:
+def _answer(connection: socket.socket) -> None:
+    _, files, _, _ = socket.recv_fds(connection, 1, 3)
+    request = b"".join(iter(lambda: connection.recv(2**16), b""))
+    child = os.fork()
+    if not child:
+        _become(json.loads(request), files)
+    for file in files:
+        os.close(file)
+    connection.sendall(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+
+
+def _become(request: dict, files: list[int]) -> None:  # type: ignore[type-arg]
     """Be the command, to its end."""
+    import warnings
+
     os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(request["env"])
-    modes = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
-    for number, (path, mode) in enumerate(zip(request["streams"], modes, strict=True)):
-        os.dup2(os.open(path, mode), number)
+    os.environ.update(request["environment"])
+    for number, file in enumerate(files):
+        os.dup2(file, number)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
     sys.argv = ["ledeline", *request["arguments"]]
-    warnings.simplefilter(os.environ["PYTHONWARNINGS"])  # type: ignore[arg-type]
+    warnings.simplefilter(os.environ.get("PYTHONWARNINGS", "default"))  # type: ignore[arg-type]
     status = _status()
     sys.stdout.flush()
     os._exit(status)
 
 
 def _status() -> int:
+    import traceback
+
     from ledeline.cli import main
 
     try:
@@ -125,4 +167,7 @@ def _status() -> int:
 
 
 if __name__ == "__main__":
-    _serve()
+    if sys.argv[1] == "--":  # as a command of a shell
+        environment = dict(os.environ)
+        sys.exit(ask(environment[CONNECTION], sys.argv[2:], os.getcwd(), environment, 0, 1, 2))  # noqa: PTH109
+    _serve(sys.argv[1])

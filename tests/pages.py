@@ -1,12 +1,13 @@
 """Pages of the documentation, run as a reader would: block after block, in one folder."""
 
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+
+import command
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,12 +29,11 @@ def run(page: Iterable[Block], folder: Path, files: Iterable[str]) -> None:
     What is shown as text, or as a session of a console, is only there to be read.
     """
     names = iter(files)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = command.shim()
     for language, text in page:
         if language == "toml":
             (folder / next(names)).write_text(text)
         elif language not in ("text", "console"):
-            command = [sys.executable, "-c", text] if language else f"set -e\n{text}"
-            environment = os.environ | {"PATH": path}
-            subprocess.run(command, shell=not language, check=True, cwd=folder, env=environment)
+            code = [sys.executable, "-c", text] if language else f"set -e\n{text}"
+            subprocess.run(code, shell=not language, check=True, cwd=folder, env=environment)
     assert not list(names), "a file is on no page"

@@ -12,7 +12,6 @@ import pytest
 
 import ledeline
 
-sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
 from pages import ROOT, blocks, run
 
 SOURCE = ROOT / "src" / "ledeline"

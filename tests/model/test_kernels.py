@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ledeline.model import kernels
+from ledeline.model import cpu, kernels
 from ledeline.model.cpu import has_int8
 from ledeline.model.products import Int8Product, quantised
 
@@ -19,6 +19,22 @@ SIZES = [1, 7, 16, 33, 48, 400]
 @pytest.fixture
 def dice():
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(autouse=True, params=cpu.KINDS[:-1])  # VNNI is for whole layers alone
+def _kind(request):
+    """Each kind of processor that the machine at hand can be."""
+    if kernels.library is None:
+        yield
+        return
+    wanted = cpu.KINDS.index(request.param)
+    used = kernels.library.ledeline_limit(wanted)
+    try:
+        if used != wanted:
+            pytest.skip(f"needs a CPU with {request.param}, and may use it")
+        yield
+    finally:
+        kernels.library.ledeline_limit(cpu.limit())
 
 
 @pytest.fixture
@@ -165,7 +181,17 @@ def test_the_best_of_what_c_does_not_take_are_left_to_torch():
     assert kernels.best(logs.transpose(0, 1), totals.t(), 3) is None
 
 
-@pytest.mark.skipif(not (has_int8() and kernels.has_lstm(48)), reason="no VNNI, or not built")
+@pytest.fixture
+def _vnni():
+    """A processor with VNNI, as the machine at hand is one."""
+    if kernels.library is not None:
+        kernels.library.ledeline_limit(cpu.limit())
+    if not (has_int8() and kernels.has_lstm(48)):
+        pytest.skip("needs a CPU with VNNI and the loops in C")
+
+
+@pytest.mark.usefixtures("_vnni")
+@pytest.mark.parametrize("_kind", ["portable"], indirect=True)
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8, 13])
 def test_a_layer_of_lstms_is_its_steps(dice, batch):
     size, steps = 48, 7

@@ -16,6 +16,7 @@ import torch
 from ledeline.config import RunConfig, TrainConfig
 from ledeline.dataset import Dataset
 from ledeline.errors import CheckpointError, DatasetError, TrainingError
+from ledeline.model.cpu import has_bfloat16
 from ledeline.model.files import load_model
 from ledeline.section import load, to_toml
 from ledeline.train.checkpoint import Checkpoints
@@ -437,6 +438,7 @@ def test_a_signal_stops_with_a_checkpoint(
     assert checkpoints.open(checkpoints.steps()[-1]).step == int(step[1])
 
 
+@pytest.mark.skipif(not has_bfloat16(), reason="needs a CPU with AVX-512")
 def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     config = changed(tiny, run={"precision": "bfloat16"}, train={"epochs": 1})
     watch, exact = Memory(), Memory()
@@ -446,6 +448,16 @@ def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     assert ours == pytest.approx(theirs, rel=0.02)
     assert ours != theirs
     assert all(value.dtype == torch.float32 for value in runs.weights(tmp_path / "bf16").values())
+
+
+def test_bfloat16_where_the_cpu_has_none_is_refused_before_anything_is_written(
+    tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledeline.train.precision.has_bfloat16", lambda: False)
+    config = changed(tiny, run={"precision": "bfloat16"})
+    with pytest.raises(TrainingError, match=r"bfloat16 needs .* use --run.precision=float32"):
+        train(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

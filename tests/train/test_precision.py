@@ -10,15 +10,17 @@ import torch
 
 from ledeline.config import RunConfig, TrainConfig
 from ledeline.dataset import Batch, Dataset
+from ledeline.model.cpu import has_bfloat16
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.train import validation
 from ledeline.train.loop import train
-from ledeline.train.precision import precision
+from ledeline.train.precision import precision, refuse_unsupported
 from ledeline.train.processes import World
 from ledeline.train.tally import Means
 from ledeline.train.validation import validation_loss
 
 CPU = World(0, 1, torch.device("cpu"))
+needs_bfloat16 = pytest.mark.skipif(not has_bfloat16(), reason="needs a CPU with AVX-512")
 
 
 def of(config: TrainConfig, wanted: str) -> TrainConfig:
@@ -74,6 +76,17 @@ def test_which_precision_a_run_has(
     assert made == [(device, torch.bfloat16, bfloat16)]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "device"),
+    [("auto", "cpu"), ("float32", "cpu"), ("auto", "cuda"), ("bfloat16", "cuda")],
+)
+def test_what_every_cpu_has_is_not_refused(
+    wanted: Any, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledeline.train.precision.has_bfloat16", lambda: False)
+    refuse_unsupported(RunConfig(precision=wanted), torch.device(device))
+
+
 @pytest.mark.parametrize("wanted", ["auto", "float32"])
 def test_on_a_cpu_validation_is_exact(tiny: TrainConfig, model: Seq2Seq, wanted: str) -> None:
     expected = by_hand(tiny, model, bfloat16=False)
@@ -83,6 +96,7 @@ def test_on_a_cpu_validation_is_exact(tiny: TrainConfig, model: Seq2Seq, wanted:
         assert means.figures == pytest.approx(expected, rel=1e-6)
 
 
+@needs_bfloat16
 def test_validation_in_bfloat16(tiny: TrainConfig, model: Seq2Seq) -> None:
     ours = validated(of(tiny, "bfloat16"), model, 1).figures
     assert ours == pytest.approx(by_hand(tiny, model, bfloat16=True), rel=1e-6)
@@ -91,7 +105,10 @@ def test_validation_in_bfloat16(tiny: TrainConfig, model: Seq2Seq) -> None:
     assert ours != pytest.approx(exact, rel=1e-5)
 
 
-@pytest.mark.parametrize(("wanted", "bfloat16"), [("float32", False), ("bfloat16", True)])
+@pytest.mark.parametrize(
+    ("wanted", "bfloat16"),
+    [("float32", False), pytest.param("bfloat16", True, marks=needs_bfloat16)],
+)
 def test_steps_losses_and_links_have_the_same_and_headlines_are_exact(
     tmp_path: Path,
     tiny: TrainConfig,

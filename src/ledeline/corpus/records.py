@@ -239,7 +239,7 @@ def _batch_values(path: Path, batch: "pa.RecordBatch") -> list[list[Any]]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             columns.append(_values(column))
-        except (pa.ArrowException, ValueError):
+        except (pa.ArrowException, ValueError, OverflowError):
             raise CorpusError(
                 f"{path}: the column {name!r} is of {column.type}, which text cannot hold; "
                 "write .parquet instead"

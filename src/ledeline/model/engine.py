@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ledeline.errors import ModelError
-from ledeline.model import cpu, kernels
+from ledeline.model import kernels
 from ledeline.model.gate import SelectiveGate
 from ledeline.model.products import Float32Product, Int8Product, Maker, Product, quantised
 from ledeline.model.seq2seq import Seq2Seq
@@ -54,8 +53,6 @@ class Engine:
     device = torch.device("cpu")
 
     def __init__(self, model: Seq2Seq, precision: Precision = "float32") -> None:
-        if precision == "int8" and not cpu.has_int8():
-            raise ModelError(cpu.NO_INT8)
         make: Maker = Int8Product if precision == "int8" else Float32Product
         with torch.inference_mode():
             self._encoder = _Encoder(model, make)

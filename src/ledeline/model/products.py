@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ledeline.model import kernels
+from ledeline.errors import ModelError
+from ledeline.model import cpu, kernels
 
 LEVELS: Final = 127  # a value at its bound is so many levels from zero
 _ZERO: Final = 128  # where zero lies among the unsigned levels
@@ -102,6 +103,8 @@ class Int8Product:
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        if not cpu.has_int8():
+            raise ModelError(cpu.NO_INT8)
         levels, self._scales = quantised(weight)
         self._packed = torch.ops.onednn.qlinear_prepack(levels, [_ROWS, weight.shape[1]])
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)

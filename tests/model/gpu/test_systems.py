@@ -269,14 +269,18 @@ class TestCuda:
 
     @systems
     def test_cuda_in_bfloat16_at_paper_size(self, gate, spm):
+        """The kernels round once more on the way back: 1.5 times plain's error was the most seen.
+
+        A wrong gradient is off by far more than twice.
+        """
         model, batch = made(gate, spm, **PAPER), drawn(256, 44, 13)
         exact = answers(model, batch, "plain")
         with torch.autocast("cuda", torch.bfloat16):
             found, plain = answers(model, batch, "fused"), answers(model, batch, "plain")
         for name, value in exact.items():
             assert found[name].dtype == torch.float32, name
-            allowed = max(0.03, 1.5 * (plain[name] - value).norm() / value.norm())
-            assert (found[name] - value).norm() / value.norm() < allowed, name
+            error, usual = (found[name] - value).norm(), (plain[name] - value).norm()
+            assert error < max(0.01 * value.norm(), 2 * usual), name
 
     @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
     def test_cuda_bit_for_bit_each_time(self, precision):
