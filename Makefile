@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo newsroom test check format docs clean
+TESTS ?= tests
+
+.PHONY: demo newsroom test test-old-cpu check format docs clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -19,8 +21,16 @@ newsroom: $(VENV)/.installed
 	$(BIN)/ledeline report build/newsroom-demo/evaluation --output build/newsroom-demo/report.html
 
 # A process a core, each with one thread, for products as small as those of tests only wait for others.
+# Files keep their order (tests/conftest.py): the longest come first. TESTS=... runs a part.
 test: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+
+# The same as a CPU with AVX2 and nothing newer would run it: the switches of oneDNN, ATen, MKL and ours.
+test-old-cpu: export ONEDNN_MAX_CPU_ISA = AVX2
+test-old-cpu: export ATEN_CPU_CAPABILITY = avx2
+test-old-cpu: export MKL_ENABLE_INSTRUCTIONS = AVX2
+test-old-cpu: export LEDELINE_CPU = avx2
+test-old-cpu: test
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
@@ -36,7 +46,7 @@ docs: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ledeline needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; name another with make PYTHON=...")'
-	$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 

@@ -41,6 +41,27 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 
+# Files that take longest, so that they begin first and no process is left alone with one at the end.
+LONGEST = (
+    "system/test_it_learns.py",
+    "train/test_two_hosts.py",
+    "test_own_data.py",
+    "train/test_processes.py",
+    "train/test_captured.py",
+    "test_cli_generate.py",
+    "train/test_loop.py",
+    "test_house.py",
+    "rouge/test_perl.py",
+    "server/test_page.py",
+    "train/test_kill.py",
+    "test_bench.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
 
 class PrepareNewsroom(Protocol):
     """Makes a dataset of the newsroom's stories in a folder."""

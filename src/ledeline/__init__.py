@@ -1,6 +1,11 @@
 """ledeline: from the lede, a headline, with its reasons."""
 
+import os
 import typing
+
+# Threads that wait for others sleep instead of spinning, so that a busy neighbour on the machine
+# costs little. OpenMP reads this when torch is first imported; a value that is set already stays.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if typing.TYPE_CHECKING:
     from ledeline import rouge
