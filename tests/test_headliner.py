@@ -11,17 +11,18 @@ import pytest
 import torch
 
 import ledeline
-from ledeline.config import SearchConfig
+from ledeline.config import SearchConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Batch
 from ledeline.errors import ConfigError, ModelError
 from ledeline.headliner import Headliner, Options
 from ledeline.lede import Lede
-from ledeline.model.files import load_model
+from ledeline.model.files import describe, load_model, load_words
 from ledeline.model.gpu.writer import DeviceWriter
 from ledeline.model.products import has_int8
 from ledeline.search import Found
 from ledeline.subword import Subwords
+from ledeline.text import NATURAL
 
 LEDES = [story.lede for story in generate(40, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
@@ -350,6 +351,14 @@ class TestExplain:
             used = {link.source for link in alignment.links}
             assert sorted([*used, *alignment.dropped]) == list(range(len(alignment.source)))
 
+    def test_the_words_are_those_of_the_profile(self, headliner: Headliner) -> None:
+        """A typeset lede is shown as the model reads it."""
+        options = Options(search=SHORT.search, explain=True)
+        texts = "Japan’s “big” storm—rain – fell.", 'Japan\'s "big" storm - rain - fell.'
+        one, other = (headliner(text, options=options) for text in texts)
+        assert one.alignment == other.alignment is not None
+        assert "".join(one.alignment.source) == texts[1]
+
     def test_it_changes_no_headline(self, headliner: Headliner) -> None:
         plain = headliner.answers(LEDES[:5], SHORT)
         explained = headliner.answers(LEDES[:5], Options(search=SHORT.search, explain=True))
@@ -407,6 +416,15 @@ class TestModels:
     def test_strangers_make_no_ensemble(self, make_model, model_folder: Path) -> None:
         with pytest.raises(ModelError, match="share one vocabulary"):
             Headliner.load(model_folder, make_model(merges=200))
+
+    def test_marks_that_a_model_learned_stay(self, tmp_path: Path) -> None:
+        for name, known in (("old", "Japnsrt￭’'"), ("same", "’x"), ("new", "Japnsrt￭'")):
+            (tmp_path / name).mkdir()
+            describe(tmp_path / name, SystemConfig(), Subwords([], known), NATURAL)
+        old, same, new = (load_words(tmp_path / name)[1] for name in ("old", "same", "new"))
+        assert old.words("Japan’s “art”") == ["Japan", "￭’s", '"￭', "art", '￭"']
+        assert old is same
+        assert new is NATURAL
 
     def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
         with pytest.raises(ModelError, match="not a model folder"):

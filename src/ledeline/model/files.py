@@ -103,7 +103,8 @@ def found(folder: Path | str) -> Path:
 
 def _read_words(folder: Path) -> tuple[Subwords, Profile, dict[str, Any]]:
     about = _read_description(folder)
-    return Subwords.load(folder), PROFILES[about["profile"]], about
+    subwords = Subwords.load(folder)
+    return subwords, PROFILES[about["profile"]].keeping(subwords.alphabet), about
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
