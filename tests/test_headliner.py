@@ -1,11 +1,13 @@
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from operator import eq
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ import ledeline
 from ledeline.config import SearchConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Batch
-from ledeline.errors import ConfigError, ModelError
+from ledeline.errors import ArgumentError, ConfigError, LedelineError, ModelError
 from ledeline.headliner import Headliner, Options
 from ledeline.lede import Lede
 from ledeline.model.files import describe, load_model, load_words
@@ -426,9 +428,18 @@ class TestModels:
         assert old is same
         assert new is NATURAL
 
-    def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
-        with pytest.raises(ModelError, match="not a model folder"):
-            Headliner.load(tmp_path)
+    def test_a_folder_that_is_no_model(self, tmp_path: Path, model_folder: Path) -> None:
+        (tmp_path / "file").touch()
+        (tmp_path / "empty").mkdir()
+        shutil.copytree(model_folder, tmp_path / "run" / "best")
+        for name, reason in (
+            ("nothing", "it does not exist; name one, such as runs/NAME/best of a run"),
+            ("file", "it is a file; name one"),
+            ("empty", r"it has no model\.json; name one"),
+            ("run", rf"it has no model\.json; name {tmp_path / 'run' / 'best'}$"),
+        ):
+            with pytest.raises(ModelError, match=f"{name} is not a model folder: {reason}"):
+                Headliner.load(tmp_path / name)
 
     def test_no_folder_is_the_shipped_model(self, monkeypatch, model_folder: Path) -> None:
         monkeypatch.setattr("ledeline.model.files.SHIPPED", model_folder)
@@ -454,10 +465,77 @@ class TestModels:
             Headliner.load(model_folder, precision="int8", device="cpu")
 
 
-@pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])
-def test_wrong_options_are_named(headliner: Headliner, wrong: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match="must be at"):
-        headliner("Rain fell.", **wrong)  # type: ignore[arg-type]
+class TestArguments:
+    @pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])
+    def test_wrong_options_are_named(self, headliner: Headliner, wrong: dict[str, int]) -> None:
+        with pytest.raises(ConfigError, match="must be at"):
+            headliner("Rain fell.", **wrong)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("name", "value", "complaint"),
+        [
+            ("beam", "5", 'beam = "5": must be a whole number'),
+            ("beam", 2.5, "beam = 2.5: must be a whole number"),
+            ("beam", True, "beam = true: must be a whole number"),
+            ("n_best", 1.0, "n_best = 1.0: must be a whole number"),
+            ("explain", "yes", 'explain = "yes": must be true or false'),
+        ],
+    )
+    def test_types(self, headliner: Headliner, name: str, value: Any, complaint: str) -> None:
+        with pytest.raises(ConfigError, match=complaint):
+            headliner("Rain fell.", **{name: value})
+        with pytest.raises(ConfigError, match=complaint):
+            headliner.stream([], **{name: value})
+
+    @pytest.mark.parametrize("texts", ["Rain fell.", b"Rain fell.", bytearray(b"a"), None, 3])
+    def test_texts_are_many(self, headliner: Headliner, texts: Any) -> None:
+        """A string is refused when the stream is asked for, before anything is read."""
+        sentence = f"texts is of type {type(texts).__name__}; pass a list of texts"
+        with pytest.raises(ArgumentError, match=sentence):
+            headliner.stream(texts)
+        with pytest.raises(ArgumentError, match=sentence):
+            headliner.answers(texts)
+
+    @pytest.mark.parametrize("texts", [iter(["Rain."]), {"Rain.": 1}, ("Rain.",)])
+    def test_texts_may_be_of_any_kind(self, headliner: Headliner, texts: Any) -> None:
+        assert [one.source for one in headliner.stream(texts, beam=1)] == ["Rain."]
+
+    @pytest.mark.parametrize("options", [{"beam": 3}, None, SearchConfig(beam=3)])
+    def test_options_of_another_kind(self, headliner: Headliner, options: Any) -> None:
+        sentence = re.escape(
+            f"options is of type {type(options).__name__}; pass beam=3 by name, or "
+            "options=Options(search=SearchConfig(beam=3))"
+        )
+        for call in (headliner.__call__, headliner.stream):
+            with pytest.raises(ArgumentError, match=sentence):
+                call(["Rain fell."], options=options)
+        with pytest.raises(ArgumentError, match=sentence):
+            headliner.answers(["Rain fell."], options)
+
+    def test_a_search_of_another_kind(self) -> None:
+        with pytest.raises(ConfigError, match=r"search = \{beam = 3\}: must be a SearchConfig"):
+            Options(search={"beam": 3})  # type: ignore[arg-type]
+
+    def test_what_load_does_not_know(self, model_folder: Path) -> None:
+        known = r"precision = \"int4\": must be one of auto, float32, float16, int8"
+        with pytest.raises(ConfigError, match=known):
+            Headliner.load(model_folder, precision="int4")  # type: ignore[arg-type]
+        for device in ("gpu", "cuda:0", None):
+            with pytest.raises(ConfigError, match=r"device = .*: must be one of auto, cpu, cuda"):
+                Headliner.load(model_folder, device=device)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("folder", [None, 3, ["one", "other"]])
+    def test_what_is_no_name_of_a_folder(self, folder: Any) -> None:
+        with pytest.raises(ArgumentError, match=f"of type {type(folder).__name__}; name each by"):
+            Headliner.load(folder)
+
+    def test_no_model_at_all(self) -> None:
+        with pytest.raises(ArgumentError, match="needs a model"):
+            Headliner([])
+
+    def test_they_are_type_errors_too(self) -> None:
+        assert issubclass(ArgumentError, LedelineError)
+        assert issubclass(ArgumentError, TypeError)
 
 
 def test_the_paper_profile_writes_tokens(make_model) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ledeline.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.config import SearchConfig
 from ledeline.dataset import padded
-from ledeline.errors import ModelError
+from ledeline.errors import ArgumentError, ModelError
 from ledeline.headline import Alignment, Candidate, Caution, Headline, Rows
 from ledeline.lede import Lede, read_lede
 from ledeline.model.engine import Engine
@@ -73,6 +74,11 @@ class Headliner:
     """
 
     def __init__(self, models: Sequence[Loaded], precision: Precision = "auto") -> None:
+        if not models:
+            raise ArgumentError(
+                "a Headliner needs a model; Headliner.load() has the one in the box"
+            )
+        check_choice("precision", precision, Precision)
         _refuse_strangers(models)
         self.models = tuple(models)
         self._subwords, self._profile = models[0].subwords, models[0].profile
@@ -89,6 +95,7 @@ class Headliner:
         The precision is of the products: `auto` is int8 on a CPU that is made for it, else float32,
         and float16 on a GPU. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one.
         """
+        check_folders(folders)
         named = folders or (SHIPPED_NAME,)
         return cls([open_model(folder, device) for folder in named], precision)
 
@@ -122,11 +129,13 @@ class Headliner:
 
         A file opened as text is read on past lines that are not UTF-8.
         """
-        options = _adapted(options, beam, n_best, explain)
         if isinstance(texts, io.TextIOWrapper):
             with suppress(io.UnsupportedOperation):  # some of it was read already
                 texts.reconfigure(errors="surrogateescape")
-        remaining, size, first = iter(texts), self.first_window, 1
+        return self._stream(each_text(texts), _adapted(options, beam, n_best, explain))
+
+    def _stream(self, remaining: Iterator[object], options: Options) -> Iterator[Headline]:
+        size, first = self.first_window, 1
         while window := list(islice(remaining, size)):
             yield from self.answers(window, options, first=first)
             first, size = first + len(window), min(2 * size, LARGEST_WINDOW)
@@ -135,9 +144,10 @@ class Headliner:
         self, texts: Sequence[object], options: Options = DEFAULT, *, first: int = 1
     ) -> list[Headline]:
         """One headline for each text, in order; warnings count the texts from `first`."""
+        check_options(options, Options)
         ledes = [
             read_lede(text, number, self._profile, self._subwords, options.max_source)
-            for number, text in enumerate(texts, start=first)
+            for number, text in enumerate(each_text(texts), start=first)
         ]
         found = self._search(ledes, options)
         weights = self._weights(ledes, found, options)
@@ -315,6 +325,7 @@ def _adapted(
     options: Options, beam: int | None, n_best: int | None, explain: bool | None
 ) -> Options:
     """The options with what was said beside them."""
+    check_options(options, Options)
     search = options.search
     beam = search.beam if beam is None else beam
     n_best = search.n_best if n_best is None else n_best
@@ -337,6 +348,7 @@ def _refuse_strangers(models: Sequence[Loaded]) -> None:
 
 
 def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
+    check_choice("device", wanted, Device)
     there = torch.cuda.is_available()
     if wanted == "cuda" and not there:
         raise ModelError("device cuda needs a GPU, and torch finds none; use cpu")
