@@ -2,11 +2,13 @@ import io
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from operator import eq
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 import pytest
@@ -197,6 +199,66 @@ def test_other_threads_compute_as_before(model_folder: Path, threads) -> None:
     Headliner.load(model_folder, device="cpu").answers(LEDES, SHORT)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(torch.get_num_threads).result() == 2
+
+
+class TestSeveralThreads:
+    """Of a program, with one Headliner."""
+
+    @pytest.mark.parametrize("precision", KINDS)
+    @pytest.mark.parametrize("products", [1, 2])
+    def test_each_has_the_answers_it_would_have_alone(
+        self, model_folder: Path, precision: Any, products: int, threads
+    ) -> None:
+        headliner = Headliner.load(model_folder, precision=precision, device="cpu")
+        options = Options(search=SHORT.search, explain=True)
+        threads(products)
+        alone = headliner.answers(LEDES, options)
+        singles = [headliner(text, options=options) for text in LEDES[:6]]
+
+        def one_by_one(_: int) -> bool:
+            return [headliner(text, options=options) for text in LEDES[:6]] == singles
+
+        def together(_: int) -> bool:
+            stream = headliner.stream(LEDES, options=options)
+            return [(one.text, one.score) for one in stream] == said
+
+        said = [(one.text, one.score) for one in alone]
+        with ThreadPoolExecutor(4) as pool:
+            work = [pool.submit(do, n) for n in range(3) for do in (one_by_one, together)]
+            assert all(one.result(timeout=60) for one in work)
+        assert torch.get_num_threads() == products
+
+    def test_a_new_one_computes_as_all_others(self, headliner: Headliner, threads) -> None:
+        """Also if it begins while another has a pool made, whose threads compute alone."""
+        threads(2)
+        search = Options(search=SearchConfig(beam=1, max_length=1))
+        counts: list[int] = []
+
+        def begin() -> None:
+            headliner.answers(["Rain fell."] * 8, search)
+            counts.append(torch.get_num_threads())
+
+        for _ in range(10):
+            new = [Thread(target=begin) for _ in range(4)]
+            for one in new:
+                one.start()
+            for one in new:
+                one.join(60)
+        assert counts == [2] * 40
+
+    def test_on_a_gpu_they_wait_for_each_other(self, headliner: Headliner, monkeypatch) -> None:
+        at_work = Lock()
+
+        def search(*_: object) -> list[list[Found]]:
+            assert at_work.acquire(blocking=False), "two at once"
+            time.sleep(0.01)
+            at_work.release()
+            return [[]]
+
+        monkeypatch.setattr(Headliner, "_on_cpu", False)
+        monkeypatch.setattr(Headliner, "_search", search)
+        with ThreadPoolExecutor(4) as pool:
+            assert len(list(pool.map(headliner, ["Rain fell."] * 8, timeout=60))) == 8
 
 
 def test_a_search_that_comes_to_nothing_says_so(headliner: Headliner) -> None:

@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
@@ -44,6 +44,9 @@ _CPU_BATCH: Final = 32
 # A GPU is kept busy by as many texts as come to so many scores a step, if that is not more than so
 # many sub-words: half a gigabyte of scores, and some 200 MB of source states.
 _GPU_SCORES, _GPU_SUBWORDS = 2**27, 2**16
+# One at a time: a GPU's work, which sets flags of all of torch; and changes of the number of
+# threads, which one that computes for the first time would take over for good.
+_ON_GPU, _COUNTING_THREADS = Lock(), Lock()
 
 
 @section
@@ -71,6 +74,9 @@ class Headliner:
 
     Every text has an answer, whatever it is: see `ledeline.headline.KINDS`. The answer does not
     depend on the texts beside it.
+
+    Several threads may use one Headliner at once, and get the answers that each would get alone. A
+    stream is for the thread that reads it.
     """
 
     def __init__(self, models: Sequence[Loaded], precision: Precision = "auto") -> None:
@@ -149,8 +155,9 @@ class Headliner:
             read_lede(text, number, self._profile, self._subwords, options.max_source)
             for number, text in enumerate(each_text(texts), start=first)
         ]
-        found = self._search(ledes, options)
-        weights = self._weights(ledes, found, options)
+        with nullcontext() if self._on_cpu else _ON_GPU:
+            found = self._search(ledes, options)
+            weights = self._weights(ledes, found, options)
         return [
             self._headline(lede, headlines, weights[row], options)
             for row, (lede, headlines) in enumerate(zip(ledes, found, strict=True))
@@ -168,7 +175,7 @@ class Headliner:
         """The n-best list of each lede, empty for one without ids; batches are of like lengths."""
         rows = [row for row, lede in enumerate(ledes) if lede.ids]
         rows.sort(key=lambda row: -len(ledes[row].ids))
-        threads = torch.get_num_threads() if self._on_cpu else 1
+        threads = _num_threads() if self._on_cpu else 1
         parallel = threads > 1 and len(rows) >= threads * _WORTH_A_THREAD
         batches = self._batches(rows, ledes, options, threads if parallel else 1)
         config = self.settled(options.search)
@@ -302,6 +309,12 @@ def open_model(folder: Path | str, device: Device = "auto") -> Loaded:
     return loaded._replace(model=loaded.model.to(where))
 
 
+def _num_threads() -> int:
+    """As many as products of this thread are computed by, from now on if it never computed."""
+    with _COUNTING_THREADS:
+        return torch.get_num_threads()
+
+
 def _single_threaded(threads: int) -> ThreadPoolExecutor:
     """A pool whose threads compute alone, while all others compute as before.
 
@@ -314,10 +327,11 @@ def _single_threaded(threads: int) -> ThreadPoolExecutor:
         all_there.wait()
 
     pool = ThreadPoolExecutor(threads, "headliner", initializer=begin)
-    for _ in range(threads):
-        pool.submit(int)
-    all_there.wait()
-    torch.set_num_threads(before)
+    with _COUNTING_THREADS:
+        for _ in range(threads):
+            pool.submit(int)
+        all_there.wait()
+        torch.set_num_threads(before)
     return pool
 
 
