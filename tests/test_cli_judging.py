@@ -355,14 +355,14 @@ class TestOptionsArrive:
         (tmp_path / "t.csv").write_text("body,title\nx,y\n")
         arguments = f"""evaluate --model {model_folder} --test n={tmp_path}/t.csv
             --output {tmp_path}/e --name mine --resume --lede body --headline title --beam 3
-            --min-length 2 --max-length 9 --block-ngrams 2 --stop-early --replace-unknown
-            --unknown strict --no-stem --profile paper --word-pairs 7 --heat-maps 1 --seed 4
+            --min-length 2 --max-length 9 --block-ngrams 2 --stop-early --unknown keep
+            --score-unknown strict --no-stem --profile paper --word-pairs 7 --heat-maps 1 --seed 4
             --precision float32 --device cpu""".split()
         monkeypatch.setattr(sys, "argv", ["ledeline", *arguments])
         assert CliRunner().invoke(app, arguments).exit_code == 128 + signal.SIGTERM
         search = SearchConfig(beam=3, min_length=2, max_length=9, block_ngrams=2, stop_early=True)
         assert seen["judging"] == Judging(
-            options=Options(search=search, replace_unknown=True),
+            options=Options(search=search, replace_unknown=False),
             scoring=rouge.Settings(stem=False, unknown="strict"),
             profile="paper",
             num_word_pairs=7,
@@ -373,6 +373,38 @@ class TestOptionsArrive:
         assert seen["sets"][0].pairs == [("x", "y")]
         assert seen["resume"] is True
         assert seen["command"] == shlex.join(["ledeline", *arguments])
+
+    @pytest.mark.parametrize(
+        ("unknown", "replaced", "forbidden"),
+        [
+            (["--unknown=replace"], True, False),
+            (["--unknown=keep"], False, False),
+            (["--unknown=forbid"], False, True),
+            ([], True, False),  # as ledeline generate
+        ],
+    )
+    def test_unknown_words_of_evaluate(
+        self,
+        model_folder: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        unknown: list[str],
+        replaced: bool,
+        forbidden: bool,
+    ) -> None:
+        seen: list[Judging] = []
+
+        def evaluated(_: Any, sets: Any, folder: Any, judging: Judging, **rest: Any) -> Outcome:
+            seen.append(judging)
+            return Outcome({}, signal.SIGTERM)
+
+        monkeypatch.setattr("ledeline.evaluate.evaluate", evaluated)
+        (tmp_path / "t.csv").write_text("lede,headline\nx,y\n")
+        files = ["--test", f"{tmp_path}/t.csv", "--output", f"{tmp_path}/e"]
+        CliRunner().invoke(app, ["evaluate", "--model", str(model_folder), *files, *unknown])
+        ((options, scoring),) = [(one.options, one.scoring) for one in seen]
+        assert (options.replace_unknown, options.search.forbid_unknown) == (replaced, forbidden)
+        assert scoring.unknown == "keep"
 
     def test_of_report(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[Any] = []

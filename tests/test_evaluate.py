@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from ledeline import evaluate as module
 from ledeline import rouge
@@ -22,7 +23,9 @@ from ledeline.errors import CorpusError, ScoreError
 from ledeline.evaluate import Judging, Outcome, System, evaluate
 from ledeline.generate import Outcome as Generated
 from ledeline.headliner import Headliner, Options, system_name
+from ledeline.model.files import load_model
 from ledeline.staging import locked
+from ledeline.subword import EOS, UNK
 from ledeline.text import NATURAL, PAPER
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -42,6 +45,18 @@ def systems(make_model: Callable[..., Path]) -> dict[str, System]:
         headliner = Headliner.load(folder, precision="float32", device="cpu")
         found[profile] = System(headliner, (str(folder),), system_name(headliner))
     return found
+
+
+@pytest.fixture
+def unspelling(make_model: Callable[..., Path]) -> System:
+    """A system that writes <unk>, and then ends."""
+    folder = make_model(seed=3)
+    loaded = load_model(folder)
+    with torch.no_grad():
+        loaded.model.output.bias[UNK] += 500
+        loaded.model.output.bias[EOS] += 400
+    headliner = Headliner([loaded._replace(block_ngrams=1)], precision="float32")
+    return System(headliner, (str(folder),), "unspelling")
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +168,12 @@ class TestFolder:
         for other in (
             QUICK,
             replace(judging, options=replace(judging.options, replace_unknown=True)),
+            replace(
+                judging,
+                options=replace(
+                    judging.options, search=replace(judging.options.search, forbid_unknown=True)
+                ),
+            ),
             replace(judging, profile="paper"),
             replace(judging, seed=9),
         ):
@@ -166,6 +187,51 @@ class TestFolder:
         for name in ("natural", "paper"):
             judged(systems[name], tmp_path / name, held_out)
             assert "<unk>" in lines(tmp_path / name / "u" / "reference.txt")[0].split()
+
+    def test_a_word_that_the_model_cannot_spell(self, unspelling: System, tmp_path: Path) -> None:
+        """It is written as `ledeline generate` writes it, and is no odd word."""
+        held_out = HeldOut("u", (), ["Rain fell in Łódź."], ["Łódź floods"])
+        replaced, kept = (
+            judged(
+                unspelling,
+                tmp_path / name,
+                held_out,
+                judging=replace(QUICK, options=replace(QUICK.options, replace_unknown=choice)),
+            ).summary
+            for name, choice in (("replaced", True), ("kept", False))
+        )
+        assert lines(tmp_path / "replaced" / "u" / "output.txt") == ["Łódź"]
+        assert lines(tmp_path / "kept" / "u" / "output.txt") == ["<unk>"]
+        assert unspelling.headliner(held_out.ledes[0], beam=1).text == "Łódź"
+        assert replaced["replace_unknown"] is Judging().options.replace_unknown is True
+        assert kept["replace_unknown"] is False
+        assert replaced["sets"]["u"]["odd"]["irrelevant"] == 0
+        assert kept["sets"]["u"]["odd"]["irrelevant"] == 1
+
+    def test_a_folder_that_kept_them_says_how_to_go_on(
+        self, systems: dict[str, System], near: HeldOut, tmp_path: Path
+    ) -> None:
+        """As all do that were made when this was the default."""
+        judged(systems["natural"], tmp_path, near)
+        options = replace(QUICK.options, replace_unknown=True)
+        with pytest.raises(ScoreError, match="false there and true now; go on with --unknown keep"):
+            judged(
+                systems["natural"],
+                tmp_path,
+                near,
+                judging=replace(QUICK, options=options),
+                resume=True,
+            )
+        assert judged(systems["natural"], tmp_path, near, resume=True).signal is None
+
+    def test_marks_do_not_count(self, systems: dict[str, System], tmp_path: Path) -> None:
+        """A model may keep typographic marks; they are compared as if it did not."""
+        (one,) = systems["natural"].headliner.models
+        headliner = Headliner([one._replace(profile=one.profile.keeping("’"))], "float32")
+        system = systems["natural"]._replace(headliner=headliner)
+        judged(system, tmp_path, HeldOut("m", (), ["Rain’s here"], ["Oslo’s rain"]))
+        assert lines(tmp_path / "m" / "reference.txt") == ["Oslo 's rain"]
+        assert lines(tmp_path / "m" / "source.txt") == ["Rain 's here"]
 
     def test_a_line_for_each_pair(
         self, systems: dict[str, System], near: HeldOut, tmp_path: Path

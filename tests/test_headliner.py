@@ -1,27 +1,32 @@
 import io
 import json
 import re
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from operator import eq
 from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
 
 import pytest
 import torch
 
 import ledeline
-from ledeline.config import SearchConfig
+from ledeline.config import SearchConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
 from ledeline.dataset import Batch
-from ledeline.errors import ConfigError, ModelError
+from ledeline.errors import ArgumentError, ConfigError, LedelineError, ModelError
 from ledeline.headliner import Headliner, Options
 from ledeline.lede import Lede
-from ledeline.model.files import load_model
+from ledeline.model.files import describe, load_model, load_words
 from ledeline.model.gpu.writer import DeviceWriter
 from ledeline.model.cpu import has_int8
 from ledeline.search import Found
 from ledeline.subword import Subwords
+from ledeline.text import NATURAL
 
 LEDES = [story.lede for story in generate(40, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
@@ -196,6 +201,66 @@ def test_other_threads_compute_as_before(model_folder: Path, threads) -> None:
         assert pool.submit(torch.get_num_threads).result() == 2
 
 
+class TestSeveralThreads:
+    """Of a program, with one Headliner."""
+
+    @pytest.mark.parametrize("precision", KINDS)
+    @pytest.mark.parametrize("products", [1, 2])
+    def test_each_has_the_answers_it_would_have_alone(
+        self, model_folder: Path, precision: Any, products: int, threads
+    ) -> None:
+        headliner = Headliner.load(model_folder, precision=precision, device="cpu")
+        options = Options(search=SHORT.search, explain=True)
+        threads(products)
+        alone = headliner.answers(LEDES, options)
+        singles = [headliner(text, options=options) for text in LEDES[:6]]
+
+        def one_by_one(_: int) -> bool:
+            return [headliner(text, options=options) for text in LEDES[:6]] == singles
+
+        def together(_: int) -> bool:
+            stream = headliner.stream(LEDES, options=options)
+            return [(one.text, one.score) for one in stream] == said
+
+        said = [(one.text, one.score) for one in alone]
+        with ThreadPoolExecutor(4) as pool:
+            work = [pool.submit(do, n) for n in range(3) for do in (one_by_one, together)]
+            assert all(one.result(timeout=60) for one in work)
+        assert torch.get_num_threads() == products
+
+    def test_a_new_one_computes_as_all_others(self, headliner: Headliner, threads) -> None:
+        """Also if it begins while another has a pool made, whose threads compute alone."""
+        threads(2)
+        search = Options(search=SearchConfig(beam=1, max_length=1))
+        counts: list[int] = []
+
+        def begin() -> None:
+            headliner.answers(["Rain fell."] * 8, search)
+            counts.append(torch.get_num_threads())
+
+        for _ in range(10):
+            new = [Thread(target=begin) for _ in range(4)]
+            for one in new:
+                one.start()
+            for one in new:
+                one.join(60)
+        assert counts == [2] * 40
+
+    def test_on_a_gpu_they_wait_for_each_other(self, headliner: Headliner, monkeypatch) -> None:
+        at_work = Lock()
+
+        def search(*_: object) -> list[list[Found]]:
+            assert at_work.acquire(blocking=False), "two at once"
+            time.sleep(0.01)
+            at_work.release()
+            return [[]]
+
+        monkeypatch.setattr(Headliner, "_on_cpu", False)
+        monkeypatch.setattr(Headliner, "_search", search)
+        with ThreadPoolExecutor(4) as pool:
+            assert len(list(pool.map(headliner, ["Rain fell."] * 8, timeout=60))) == 8
+
+
 def test_a_search_that_comes_to_nothing_says_so(headliner: Headliner) -> None:
     impossible = SearchConfig(beam=2, block_ngrams=1, min_length=10_000)
     headline = headliner("Rain fell.", options=Options(search=impossible))
@@ -350,6 +415,14 @@ class TestExplain:
             used = {link.source for link in alignment.links}
             assert sorted([*used, *alignment.dropped]) == list(range(len(alignment.source)))
 
+    def test_the_words_are_those_of_the_profile(self, headliner: Headliner) -> None:
+        """A typeset lede is shown as the model reads it."""
+        options = Options(search=SHORT.search, explain=True)
+        texts = "Japan’s “big” storm—rain – fell.", 'Japan\'s "big" storm - rain - fell.'
+        one, other = (headliner(text, options=options) for text in texts)
+        assert one.alignment == other.alignment is not None
+        assert "".join(one.alignment.source) == texts[1]
+
     def test_it_changes_no_headline(self, headliner: Headliner) -> None:
         plain = headliner.answers(LEDES[:5], SHORT)
         explained = headliner.answers(LEDES[:5], Options(search=SHORT.search, explain=True))
@@ -408,9 +481,27 @@ class TestModels:
         with pytest.raises(ModelError, match="share one vocabulary"):
             Headliner.load(model_folder, make_model(merges=200))
 
-    def test_a_folder_that_is_no_model(self, tmp_path: Path) -> None:
-        with pytest.raises(ModelError, match="not a model folder"):
-            Headliner.load(tmp_path)
+    def test_marks_that_a_model_learned_stay(self, tmp_path: Path) -> None:
+        for name, known in (("old", "Japnsrt￭’'"), ("same", "’x"), ("new", "Japnsrt￭'")):
+            (tmp_path / name).mkdir()
+            describe(tmp_path / name, SystemConfig(), Subwords([], known), NATURAL)
+        old, same, new = (load_words(tmp_path / name)[1] for name in ("old", "same", "new"))
+        assert old.words("Japan’s “art”") == ["Japan", "￭’s", '"￭', "art", '￭"']
+        assert old is same
+        assert new is NATURAL
+
+    def test_a_folder_that_is_no_model(self, tmp_path: Path, model_folder: Path) -> None:
+        (tmp_path / "file").touch()
+        (tmp_path / "empty").mkdir()
+        shutil.copytree(model_folder, tmp_path / "run" / "best")
+        for name, reason in (
+            ("nothing", "it does not exist; name one, such as runs/NAME/best of a run"),
+            ("file", "it is a file; name one"),
+            ("empty", r"it has no model\.json; name one"),
+            ("run", rf"it has no model\.json; name {tmp_path / 'run' / 'best'}$"),
+        ):
+            with pytest.raises(ModelError, match=f"{name} is not a model folder: {reason}"):
+                Headliner.load(tmp_path / name)
 
     def test_no_folder_is_the_shipped_model(self, monkeypatch, model_folder: Path) -> None:
         monkeypatch.setattr("ledeline.model.files.SHIPPED", model_folder)
@@ -436,10 +527,77 @@ class TestModels:
             Headliner.load(model_folder, precision="int8", device="cpu")
 
 
-@pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])
-def test_wrong_options_are_named(headliner: Headliner, wrong: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match="must be at"):
-        headliner("Rain fell.", **wrong)  # type: ignore[arg-type]
+class TestArguments:
+    @pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])
+    def test_wrong_options_are_named(self, headliner: Headliner, wrong: dict[str, int]) -> None:
+        with pytest.raises(ConfigError, match="must be at"):
+            headliner("Rain fell.", **wrong)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("name", "value", "complaint"),
+        [
+            ("beam", "5", 'beam = "5": must be a whole number'),
+            ("beam", 2.5, "beam = 2.5: must be a whole number"),
+            ("beam", True, "beam = true: must be a whole number"),
+            ("n_best", 1.0, "n_best = 1.0: must be a whole number"),
+            ("explain", "yes", 'explain = "yes": must be true or false'),
+        ],
+    )
+    def test_types(self, headliner: Headliner, name: str, value: Any, complaint: str) -> None:
+        with pytest.raises(ConfigError, match=complaint):
+            headliner("Rain fell.", **{name: value})
+        with pytest.raises(ConfigError, match=complaint):
+            headliner.stream([], **{name: value})
+
+    @pytest.mark.parametrize("texts", ["Rain fell.", b"Rain fell.", bytearray(b"a"), None, 3])
+    def test_texts_are_many(self, headliner: Headliner, texts: Any) -> None:
+        """A string is refused when the stream is asked for, before anything is read."""
+        sentence = f"texts is of type {type(texts).__name__}; pass a list of texts"
+        with pytest.raises(ArgumentError, match=sentence):
+            headliner.stream(texts)
+        with pytest.raises(ArgumentError, match=sentence):
+            headliner.answers(texts)
+
+    @pytest.mark.parametrize("texts", [iter(["Rain."]), {"Rain.": 1}, ("Rain.",)])
+    def test_texts_may_be_of_any_kind(self, headliner: Headliner, texts: Any) -> None:
+        assert [one.source for one in headliner.stream(texts, beam=1)] == ["Rain."]
+
+    @pytest.mark.parametrize("options", [{"beam": 3}, None, SearchConfig(beam=3)])
+    def test_options_of_another_kind(self, headliner: Headliner, options: Any) -> None:
+        sentence = re.escape(
+            f"options is of type {type(options).__name__}; pass beam=3 by name, or "
+            "options=Options(search=SearchConfig(beam=3))"
+        )
+        for call in (headliner.__call__, headliner.stream):
+            with pytest.raises(ArgumentError, match=sentence):
+                call(["Rain fell."], options=options)
+        with pytest.raises(ArgumentError, match=sentence):
+            headliner.answers(["Rain fell."], options)
+
+    def test_a_search_of_another_kind(self) -> None:
+        with pytest.raises(ConfigError, match=r"search = \{beam = 3\}: must be a SearchConfig"):
+            Options(search={"beam": 3})  # type: ignore[arg-type]
+
+    def test_what_load_does_not_know(self, model_folder: Path) -> None:
+        known = r"precision = \"int4\": must be one of auto, float32, float16, int8"
+        with pytest.raises(ConfigError, match=known):
+            Headliner.load(model_folder, precision="int4")  # type: ignore[arg-type]
+        for device in ("gpu", "cuda:0", None):
+            with pytest.raises(ConfigError, match=r"device = .*: must be one of auto, cpu, cuda"):
+                Headliner.load(model_folder, device=device)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("folder", [None, 3, ["one", "other"]])
+    def test_what_is_no_name_of_a_folder(self, folder: Any) -> None:
+        with pytest.raises(ArgumentError, match=f"of type {type(folder).__name__}; name each by"):
+            Headliner.load(folder)
+
+    def test_no_model_at_all(self) -> None:
+        with pytest.raises(ArgumentError, match="needs a model"):
+            Headliner([])
+
+    def test_they_are_type_errors_too(self) -> None:
+        assert issubclass(ArgumentError, LedelineError)
+        assert issubclass(ArgumentError, TypeError)
 
 
 def test_the_paper_profile_writes_tokens(make_model) -> None:

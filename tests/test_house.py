@@ -20,7 +20,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # Imports point one way: a module may import what stands above it, or beside it on its line.
 FLOORS = [
     {"errors", "progress", "shuffle", "cache", "examples", "__version__"},
-    {"section", "text", "staging", "merges", "manifest", "words"},
+    {"section", "arguments", "text", "staging", "merges", "manifest", "words"},
     {"config"},
     {"corpus", "subword"},
     {"dataset"},

@@ -18,7 +18,8 @@ from ledeline.errors import ConfigError, CorpusError, DatasetError, LedelineErro
 from ledeline.model.files import describe
 from ledeline.prepare import Prepared, prepare
 from ledeline.section import load
-from ledeline.subword import UNK
+from ledeline.subword import UNK, Subwords
+from ledeline.text import NATURAL, TYPOGRAPHIC
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -128,6 +129,33 @@ class TestWhole:
                 f"--dataset.output={tmp_path / 'c'}",
                 "--text.profile=natural",
             )
+
+    def test_typographic_marks_are_those_of_a_keyboard(self, tmp_path: Path) -> None:
+        rows = [
+            {"lede": f"Japan’s “{word}” – a first – was 3–4…", "headline": f"“{word}”—Japan’s"}
+            for word in ("talks", "rain", "deal")
+        ]
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        dataset = Dataset(run(tmp_path, TABLE, "--text.profile=natural").folder)
+        assert dataset.profile is NATURAL
+        assert TYPOGRAPHIC.keys().isdisjoint(dataset.subwords.alphabet)
+        straight = 'Japan\'s "talks" - a first - was 3-4...', '"talks" - Japan\'s'
+        assert decoded(dataset, "train")[0] == straight
+
+    def test_marks_that_reused_subwords_know_stay(self, tmp_path: Path) -> None:
+        """As the model that learns on reads them."""
+        subwords = Subwords([], "Japnsotlk￭’")
+        model = tmp_path / "model"
+        model.mkdir()
+        describe(model, SystemConfig(), subwords, NATURAL)
+        write_jsonl(tmp_path / "train.jsonl", [{"lede": "Japan’s “no”", "headline": "Japan’s"}])
+        options = "--text.profile=natural", f"--subword.reuse={model}"
+        dataset = Dataset(run(tmp_path, TABLE, *options).folder)
+        assert dataset.profile is NATURAL.keeping("’")
+        assert dataset.profile.words("’“") == ["’", '￭"']
+        source, headline = dataset["train"][0]
+        assert subwords.decode(headline) == ["Japan", "￭’s"]
+        assert source == subwords.encode(["Japan", "￭’s", '"￭', "no", '￭"'])
 
     def test_subwords_of_a_model_can_be_reused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from ledeline import Headliner
+from ledeline.config import SearchConfig
+from ledeline.corpus.newsroom import generate
 from ledeline.examples import LEDES
 from ledeline.headline import Headline
-from ledeline.model.files import SHIPPED, load_model
+from ledeline.headliner import Options
+from ledeline.model.files import SHIPPED, load_model, load_words
 from ledeline.pack import CARD
-from ledeline.text import NATURAL
+from ledeline.subword import UNK
+from ledeline.text import NATURAL, TYPOGRAPHIC
 from ledeline.words import is_content
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
@@ -129,6 +133,47 @@ def test_precisions_agree(headliner: Headliner, headlines: dict[str, Headline]) 
     exact = Headliner.load(precision="float32", device="cpu")
     same = [exact(lede).text == headlines[lede].text for lede in LEDES]
     assert sum(same) >= len(LEDES) - 2
+
+
+# --- typographic marks --------------------------------------------------------------------------
+
+QUICK = Options(search=SearchConfig(beam=4), explain=True)
+
+
+def test_every_mark_of_a_typesetter_is_known() -> None:
+    """Either as it is, as « is, or as what it becomes."""
+    subwords, profile = load_words("shipped")
+    assert {mark for mark in TYPOGRAPHIC if profile.words(mark) == [mark]} == {*"‚«»"}
+    assert TYPOGRAPHIC.keys() & set(subwords.alphabet) == {*"‚«»"}
+    for mark in TYPOGRAPHIC:
+        assert UNK not in subwords.encode(profile.words(f"Oslo{mark}Rome {mark} a"))
+
+
+def typeset(text: str) -> str:
+    """As a typesetter writes it, in the marks that the newsroom's ledes and those below have."""
+    text = re.sub('"([^"]*)"', r"“\1”", text).replace("'", "’")
+    return text.replace(" - ", " – ").replace("-", "\u2011").replace("...", "…")
+
+
+def test_typeset_ledes_have_the_same_headlines(headliner: Headliner) -> None:
+    ledes = [story.lede for story in generate(100, 7) if {"'", "-"} & {*story.lede}][:12]
+    ledes += [f'"{lede[:-1]}" - so the mayor\'s office said...' for lede in ledes[:4]]
+    assert all(lede != typeset(lede) for lede in ledes)
+    straight = headliner.answers(ledes, QUICK)
+    for one, other in zip(headliner.answers([*map(typeset, ledes)], QUICK), straight, strict=True):
+        assert (one.text, one.score, one.tokens) == (other.text, other.score, other.tokens)
+        assert (one.alignment, one.warnings) == (other.alignment, other.warnings)
+
+
+def test_a_typeset_lede_by_hand(headliner: Headliner) -> None:
+    lede = (
+        "The company’s “historic” €3.5bn deal – the largest in its history – was announced on "
+        "Monday."
+    )
+    straight = lede.replace("’", "'").replace("“", '"').replace("”", '"').replace("–", "-")
+    one, other = headliner(lede), headliner(straight)
+    assert (one.text, one.score, one.warnings) == (other.text, other.score, ())
+    assert one.source == lede
 
 
 # --- as it is met -------------------------------------------------------------------------------

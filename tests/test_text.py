@@ -5,7 +5,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledeline.text import HEADLINE_PUNCTUATION, JOINER, NATURAL, PAPER, PROFILES, Profile, clean
+from ledeline.text import (
+    HEADLINE_PUNCTUATION,
+    JOINER,
+    NATURAL,
+    PAPER,
+    PROFILES,
+    TYPOGRAPHIC,
+    Profile,
+    clean,
+)
 
 # Any code point at all, with the troublesome ones made likely.
 _NASTY = st.sampled_from(
@@ -43,9 +52,11 @@ _NEWS = st.sampled_from(
         "&amp;",
     ]
 )
+_TYPESET = st.sampled_from([*TYPOGRAPHIC, "Japan’s", "3–4", "a—b", " — "])
 any_text = st.lists(
-    st.one_of(_NASTY, _NEWS, st.characters(codec=None, categories=None)), max_size=30
+    st.one_of(_NASTY, _NEWS, _TYPESET, st.characters(codec=None, categories=None)), max_size=30
 ).map("".join)
+EVERY_MARK = NATURAL.keeping(TYPOGRAPHIC)  # the profile that leaves them all as they are
 
 
 class TestClean:
@@ -170,7 +181,7 @@ class TestNatural:
         [
             ("Stocks rose 5.25%, (CNN) said.", "Stocks rose 5.25 ￭% ￭, (￭ CNN ￭) said ￭."),
             ('Japan\'s U.S.-led "talks"', 'Japan ￭\'s U.S. ￭-￭ led "￭ talks ￭"'),
-            ("don't O'Neill’s workers' '90s", "don't O'Neill ￭’s workers ￭' '￭ 90s"),
+            ("don't O'Neill's workers' '90s", "don't O'Neill ￭'s workers ￭' '￭ 90s"),
             ("$1,234.5bn at 10:30 a.m.", "$￭ 1,234.5 ￭bn at 10:30 a.m."),
             ("🔴Live", "🔴￭ Live"),
             ("हिन्दी में", "हिन्दी में"),
@@ -183,8 +194,8 @@ class TestNatural:
     @given(any_text)
     @settings(max_examples=1000)
     def test_joining_gives_the_text_back(self, text: str) -> None:
-        words = NATURAL.words(text)
-        assert NATURAL.join(words) == clean(text)
+        words = EVERY_MARK.words(text)
+        assert EVERY_MARK.join(words) == clean(text)
         assert all(word.strip(JOINER) and not re.search(r"\s", word) for word in words)
 
     @given(st.text(st.characters(codec="ascii", min_codepoint=32, max_codepoint=126)))
@@ -223,6 +234,79 @@ class TestNatural:
     def test_join_takes_whatever_a_model_writes(self) -> None:
         assert NATURAL.join([JOINER, "a", JOINER + JOINER, "b"]) == "ab"
         assert NATURAL.join([]) == ""
+
+
+class TestTypographic:
+    @pytest.mark.parametrize(
+        ("marks", "typed"),
+        [
+            ("‘’‚‛‹›ʻʼ´′", "'"),
+            ("“”„‟«»″", '"'),
+            ("–‐‑‒−", "-"),
+            ("—―", " - "),
+            ("…", "..."),
+            ("‥", ".."),
+            ("․", "."),
+            ("⁄", "/"),
+        ],
+    )
+    def test_what_each_becomes(self, marks: str, typed: str) -> None:
+        for mark in marks:
+            assert NATURAL.join(NATURAL.words(f"a{mark}b")) == f"a{typed}b"
+            assert NATURAL.join(NATURAL.words(mark)) == typed.strip()
+
+    def test_all_of_them_are_tested_here(self) -> None:
+        assert sorted(TYPOGRAPHIC) == sorted("‘’‚‛‹›ʻʼ´′“”„‟«»″–‐‑‒−—―…‥․⁄")
+
+    @pytest.mark.parametrize(
+        ("typeset", "straight"),
+        [
+            ("Japan’s “U.S.‑led” talks", 'Japan\'s "U.S.-led" talks'),
+            ("He didn’t – he couldn’t", "He didn't - he couldn't"),
+            ("the deal—its first—was 10–12", "the deal - its first - was 10-12"),
+            ("the deal — its first\u00a0—\u2009was", "the deal - its first - was"),
+            ("— Oslo —", "- Oslo -"),
+            ("‘It’s… over’", "'It's... over'"),
+            ("−5 °C, 3⁄4", "-5 °C, 3/4"),
+        ],
+    )
+    def test_sentences(self, typeset: str, straight: str) -> None:
+        assert NATURAL.words(typeset) == NATURAL.words(straight)
+        assert NATURAL.join(NATURAL.words(typeset)) == straight
+
+    @pytest.mark.parametrize(
+        "text", ["£5 €6 ₹7 © 1° · • ™", "½ ﬁ é 😀", "今天，天气「好」。", "`a`"]
+    )
+    def test_what_no_keyboard_has_a_mark_for_stays(self, text: str) -> None:
+        assert NATURAL.join(NATURAL.words(text)) == text
+
+    @given(any_text)
+    @settings(max_examples=500)
+    def test_folding_twice_is_folding_once(self, text: str) -> None:
+        words = NATURAL.words(text)
+        joined = NATURAL.join(words)
+        assert NATURAL.words(joined) == words
+        assert TYPOGRAPHIC.keys().isdisjoint(joined)
+        assert clean(joined) == joined
+
+    @given(any_text, st.sets(st.sampled_from([*TYPOGRAPHIC])))
+    def test_a_profile_that_keeps_some_folds_the_others(self, text: str, kept: set[str]) -> None:
+        profile = NATURAL.keeping(kept)
+        words = profile.words(text)
+        assert profile.words(profile.join(words)) == words
+        assert {*profile.join(words)} & TYPOGRAPHIC.keys() == {*clean(text)} & kept
+        assert NATURAL.words(profile.join(words)) == NATURAL.words(text)
+
+    def test_words_with_marks_that_are_kept(self) -> None:
+        profile = NATURAL.keeping("abc’—“")
+        assert profile.words("O’Neill’s “no”—yes") == 'O’Neill ￭’s “￭ no ￭" ￭—￭ yes'.split()
+
+    def test_profiles_that_do_the_same_are_one(self) -> None:
+        assert NATURAL.keeping("abc") is NATURAL
+        assert NATURAL.keeping("x’«") is NATURAL.keeping("«’") is not NATURAL
+        assert NATURAL.keeping("’").keeping("«") is NATURAL.keeping("’«")
+        assert PAPER.keeping("’") is PAPER
+        assert NATURAL.keeping("’").name == "natural"
 
 
 class TestSpaced:

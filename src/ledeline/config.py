@@ -17,7 +17,8 @@ class TextConfig:
 
     profile: Annotated[
         Literal["paper", "natural"],
-        "paper: Treebank tokens, lower case, # for digits; natural: cased text as it stands.",
+        "paper: Treebank tokens, lower case, # for digits; natural: cased text with its digits and "
+        "punctuation.",
     ] = "paper"
     unknown_below: Annotated[
         int,

@@ -45,8 +45,8 @@ class Dataset:
             _CheckedFile(folder / name, manifest["files"].get(name)).check_all()
         self.folder = folder
         self.checksum: str = manifest["checksum"]
-        self.profile: Profile = PROFILES[manifest["profile"]]
         self.subwords = Subwords.load(folder)
+        self.profile: Profile = PROFILES[manifest["profile"]].keeping(self.subwords.alphabet)
         self.splits = {
             name: Split(folder, name, about, manifest["files"])
             for name, about in manifest["splits"].items()

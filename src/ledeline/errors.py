@@ -14,6 +14,10 @@ class ConfigError(LedelineError):
     """A configuration file or an override of it is wrong."""
 
 
+class ArgumentError(LedelineError, TypeError):
+    """A function was called from Python with what it does not take."""
+
+
 class CorpusError(LedelineError):
     """Text from outside cannot be read."""
 

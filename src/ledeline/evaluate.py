@@ -53,7 +53,7 @@ from ledeline.train.journal import commit
 class Judging:
     """How a system is judged."""
 
-    options: Annotated[Options, ""] = Options(replace_unknown=False)
+    options: Annotated[Options, ""] = Options()
     scoring: Annotated[rouge.Settings, ""] = rouge.Settings()
     profile: Annotated[
         Literal["paper", "natural"] | None,
@@ -170,10 +170,11 @@ def _begun(folder: Path, plan: Mapping[str, Any], sets: Sequence[HeldOut]) -> di
         return {}
     there = read_summary(folder)
     for key, value in plan.items():
-        if key != "models" and there.values.get(key) != value:  # their weights say more than names
+        before = there.values.get(key)
+        if key != "models" and before != value:  # their weights say more than names
             raise ScoreError(
-                f"{folder / SUMMARY}: {key} is {json.dumps(there.values.get(key))} there and "
-                f"{json.dumps(value)} now; name another folder"
+                f"{folder / SUMMARY}: {key} is {json.dumps(before)} there and {json.dumps(value)} "
+                f"now; {_way_on(key, before)}name another folder"
             )
     asked, done = {one.name: one for one in sets}, there.inner("sets")
     return {
@@ -181,6 +182,13 @@ def _begun(folder: Path, plan: Mapping[str, Any], sets: Sequence[HeldOut]) -> di
         for name in done.values
         if name not in asked or _is_whole(folder, asked[name], done)
     }
+
+
+def _way_on(key: str, before: object) -> str:
+    """How to go on with a folder of a version of ledeline that decided otherwise by itself."""
+    if key == "replace_unknown" and before is False:
+        return "go on with --unknown keep, or "
+    return ""
 
 
 def _is_whole(folder: Path, test_set: HeldOut, done: Fields) -> bool:
@@ -331,7 +339,8 @@ def _words(
 
 
 def _profile(system: System, judging: Judging) -> Profile:
-    return PROFILES[judging.profile] if judging.profile else system.headliner.models[0].profile
+    """What texts are compared in: as it is without a model, the same for systems with one name."""
+    return PROFILES[judging.profile or system.headliner.models[0].profile.name]
 
 
 def _pair_lines(scores: Sequence[Rouge], odds: Audit) -> Iterator[str]:

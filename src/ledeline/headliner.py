@@ -8,16 +8,17 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from ledeline.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.config import SearchConfig
 from ledeline.dataset import padded
-from ledeline.errors import ModelError
+from ledeline.errors import ArgumentError, ModelError
 from ledeline.headline import Alignment, Candidate, Caution, Headline, Rows
 from ledeline.lede import Lede, read_lede
 from ledeline.model.cpu import NO_INT8, has_int8
@@ -43,6 +44,9 @@ _CPU_BATCH: Final = 32
 # A GPU is kept busy by as many texts as come to so many scores a step, if that is not more than so
 # many sub-words: half a gigabyte of scores, and some 200 MB of source states.
 _GPU_SCORES, _GPU_SUBWORDS = 2**27, 2**16
+# One at a time: a GPU's work, which sets flags of all of torch; and changes of the number of
+# threads, which one that computes for the first time would take over for good.
+_ON_GPU, _COUNTING_THREADS = Lock(), Lock()
 
 
 @section
@@ -70,9 +74,17 @@ class Headliner:
 
     Every text has an answer, whatever it is: see `ledeline.headline.KINDS`. The answer does not
     depend on the texts beside it.
+
+    Several threads may use one Headliner at once, and get the answers that each would get alone. A
+    stream is for the thread that reads it.
     """
 
     def __init__(self, models: Sequence[Loaded], precision: Precision = "auto") -> None:
+        if not models:
+            raise ArgumentError(
+                "a Headliner needs a model; Headliner.load() has the one in the box"
+            )
+        check_choice("precision", precision, Precision)
         _refuse_strangers(models)
         self.models = tuple(models)
         self._subwords, self._profile = models[0].subwords, models[0].profile
@@ -89,6 +101,7 @@ class Headliner:
         The precision is of the products: `auto` is int8 on a CPU that is made for it, else float32,
         and float16 on a GPU. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one.
         """
+        check_folders(folders)
         named = folders or (SHIPPED_NAME,)
         return cls([open_model(folder, device) for folder in named], precision)
 
@@ -122,11 +135,13 @@ class Headliner:
 
         A file opened as text is read on past lines that are not UTF-8.
         """
-        options = _adapted(options, beam, n_best, explain)
         if isinstance(texts, io.TextIOWrapper):
             with suppress(io.UnsupportedOperation):  # some of it was read already
                 texts.reconfigure(errors="surrogateescape")
-        remaining, size, first = iter(texts), self.first_window, 1
+        return self._stream(each_text(texts), _adapted(options, beam, n_best, explain))
+
+    def _stream(self, remaining: Iterator[object], options: Options) -> Iterator[Headline]:
+        size, first = self.first_window, 1
         while window := list(islice(remaining, size)):
             yield from self.answers(window, options, first=first)
             first, size = first + len(window), min(2 * size, LARGEST_WINDOW)
@@ -135,12 +150,14 @@ class Headliner:
         self, texts: Sequence[object], options: Options = DEFAULT, *, first: int = 1
     ) -> list[Headline]:
         """One headline for each text, in order; warnings count the texts from `first`."""
+        check_options(options, Options)
         ledes = [
             read_lede(text, number, self._profile, self._subwords, options.max_source)
-            for number, text in enumerate(texts, start=first)
+            for number, text in enumerate(each_text(texts), start=first)
         ]
-        found = self._search(ledes, options)
-        weights = self._weights(ledes, found, options)
+        with nullcontext() if self._on_cpu else _ON_GPU:
+            found = self._search(ledes, options)
+            weights = self._weights(ledes, found, options)
         return [
             self._headline(lede, headlines, weights[row], options)
             for row, (lede, headlines) in enumerate(zip(ledes, found, strict=True))
@@ -158,7 +175,7 @@ class Headliner:
         """The n-best list of each lede, empty for one without ids; batches are of like lengths."""
         rows = [row for row, lede in enumerate(ledes) if lede.ids]
         rows.sort(key=lambda row: -len(ledes[row].ids))
-        threads = torch.get_num_threads() if self._on_cpu else 1
+        threads = _num_threads() if self._on_cpu else 1
         parallel = threads > 1 and len(rows) >= threads * _WORTH_A_THREAD
         batches = self._batches(rows, ledes, options, threads if parallel else 1)
         config = self.settled(options.search)
@@ -292,6 +309,12 @@ def open_model(folder: Path | str, device: Device = "auto") -> Loaded:
     return loaded._replace(model=loaded.model.to(where))
 
 
+def _num_threads() -> int:
+    """As many as products of this thread are computed by, from now on if it never computed."""
+    with _COUNTING_THREADS:
+        return torch.get_num_threads()
+
+
 def _single_threaded(threads: int) -> ThreadPoolExecutor:
     """A pool whose threads compute alone, while all others compute as before.
 
@@ -304,10 +327,11 @@ def _single_threaded(threads: int) -> ThreadPoolExecutor:
         all_there.wait()
 
     pool = ThreadPoolExecutor(threads, "headliner", initializer=begin)
-    for _ in range(threads):
-        pool.submit(int)
-    all_there.wait()
-    torch.set_num_threads(before)
+    with _COUNTING_THREADS:
+        for _ in range(threads):
+            pool.submit(int)
+        all_there.wait()
+        torch.set_num_threads(before)
     return pool
 
 
@@ -315,6 +339,7 @@ def _adapted(
     options: Options, beam: int | None, n_best: int | None, explain: bool | None
 ) -> Options:
     """The options with what was said beside them."""
+    check_options(options, Options)
     search = options.search
     beam = search.beam if beam is None else beam
     n_best = search.n_best if n_best is None else n_best
@@ -337,6 +362,7 @@ def _refuse_strangers(models: Sequence[Loaded]) -> None:
 
 
 def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
+    check_choice("device", wanted, Device)
     there = torch.cuda.is_available()
     if wanted == "cuda" and not there:
         raise ModelError("device cuda needs a GPU, and torch finds none; use cpu")

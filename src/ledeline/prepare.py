@@ -52,8 +52,8 @@ class Prepared(NamedTuple):
 
 def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
     """Make the dataset that a configuration describes; it appears whole or not at all."""
-    profile = PROFILES[config.text.profile]
     reused = _reused_subwords(config)
+    profile = PROFILES[config.text.profile].keeping(reused.alphabet if reused else "")
     report = Report()
     replace = MANIFEST if config.dataset.overwrite else None
     with whole_folder(config.dataset.output, replace=replace) as folder:

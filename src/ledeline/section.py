@@ -254,7 +254,8 @@ def _described(kind: Any) -> str:
     if origin is tuple:
         return "a list of strings"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-    return (names | {Path: "a path", datetime.date: "a date, as 2024-12-31"}).get(kind, str(kind))
+    names |= {Path: "a path", datetime.date: "a date, as 2024-12-31"}
+    return names.get(kind) or f"a {kind.__name__}"
 
 
 # --- sections -> TOML ----------------------------------------------------------------------------

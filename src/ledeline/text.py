@@ -5,14 +5,15 @@ profiles:
 
 - `PAPER`: the tokens of the paper's data. Penn Treebank tokenisation, lower case, every digit a
   ``#``; headlines lose their punctuation. Text that is tokenised already (Gigaword) stays as it is.
-- `NATURAL`: cased text with digits and punctuation. Joining the words gives the cleaned text back
-  exactly. A word that touches its neighbour carries the mark ``￭`` on that side.
+- `NATURAL`: cased text with digits and punctuation. Typographic marks become those of a keyboard
+  (’ is ', — is a hyphen between spaces); joining the words gives that text back exactly. A word
+  that touches its neighbour carries the mark ``￭`` on that side.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Final, Protocol
 
@@ -52,6 +53,20 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
+# --- typographic marks ------------------------------------------------------------------------
+
+# What both profiles make of them.
+_ALIKE: Final = {
+    "’": "'", "›": "'", "′": "'", "ʼ": "'", "…": "...", "⁄": "/",
+    "‐": "-", "‑": "-", "‒": "-", "−": "-",
+}  # fmt: skip
+# As a keyboard has them: what the profile `natural` makes of those that a model does not know.
+TYPOGRAPHIC: Final[Mapping[str, str]] = _ALIKE | {
+    "‘": "'", "‚": "'", "‛": "'", "‹": "'", "ʻ": "'", "´": "'",
+    "“": '"', "”": '"', "„": '"', "‟": '"', "«": '"', "»": '"', "″": '"',
+    "–": "-", "—": " - ", "―": " - ", "․": ".", "‥": "..",
+}  # fmt: skip
+
 # --- profiles ---------------------------------------------------------------------------------
 
 
@@ -65,6 +80,12 @@ class Profile(Protocol):
     @property
     def unknown_words(self) -> tuple[str, ...]:
         """Words that stand for an unknown word, and are no text of their own."""
+
+    def keeping(self, characters: Iterable[str]) -> "Profile":
+        """The profile of sub-words that know these characters: it leaves such marks as they are.
+
+        Profiles that do the same are one object.
+        """
 
     def words(self, text: str) -> list[str]:
         """Raw text -> words; `clean` is called here, and only here."""
@@ -88,6 +109,10 @@ class Profile(Protocol):
 class _Paper:
     name: Final = "paper"
     unknown_words: Final = ("<unk>", "UNK")  # as NAMAS writes it, and as in Rush's test set
+
+    def keeping(self, characters: Iterable[str]) -> Profile:  # noqa: ARG002
+        """Itself: the tokens of the paper have no typographic marks."""
+        return self
 
     def words(self, text: str) -> list[str]:
         """Treebank tokens in lower case with ``#`` for digits; tokenised text is left alone."""
@@ -127,10 +152,21 @@ class _Natural:
     name: Final = "natural"
     unknown_words: Final = ()
 
+    def __init__(self, kept: frozenset[str]) -> None:
+        self._kept = kept
+        folded = {mark: typed for mark, typed in TYPOGRAPHIC.items() if mark not in kept}
+        self._folded = str.maketrans(folded)
+
+    def keeping(self, characters: Iterable[str]) -> Profile:
+        """The same, but these typographic marks stay as they are."""
+        return _natural(self._kept | TYPOGRAPHIC.keys() & set(characters))
+
     def words(self, text: str) -> list[str]:
         """Words, numbers and punctuation marks, each with the joiner where it touched."""
-        chunks = clean(text).split()
-        return list(chain.from_iterable(map(_NATURAL_WORDS.__getitem__, chunks)))
+        text = clean(text)
+        if not text.isascii():
+            text = text.translate(self._folded)
+        return list(chain.from_iterable(map(_NATURAL_WORDS.__getitem__, text.split())))
 
     def headline(self, words: Sequence[str]) -> list[str]:
         """Keep every word."""
@@ -155,12 +191,17 @@ class _Natural:
         return spaced
 
     def join(self, words: Iterable[str]) -> str:
-        """Undo `words`."""
+        """Undo `words`, but for typographic marks that were folded."""
         return "".join(self.spaced(words))
 
 
+@cache
+def _natural(kept: frozenset[str]) -> Profile:
+    return _Natural(kept)
+
+
 PAPER: Final[Profile] = _Paper()
-NATURAL: Final[Profile] = _Natural()
+NATURAL: Final[Profile] = _natural(frozenset())
 PROFILES: Final = {profile.name: profile for profile in (PAPER, NATURAL)}
 
 # --- the paper profile: Penn Treebank tokens -----------------------------------------------------
@@ -174,10 +215,10 @@ _DIGIT = re.compile(r"\d")
 
 # Typographic punctuation as the Treebank writes it.
 _FOLDED = str.maketrans(
-    {
+    _ALIKE
+    | {
         "“": "``", "„": "``", "«": "``", "”": "''", "»": "''", "″": "''",
-        "‘": "`", "‚": "`", "‹": "`", "’": "'", "›": "'", "′": "'", "ʼ": "'",
-        "…": "...", "—": "--", "―": "--", "‐": "-", "‑": "-", "‒": "-", "−": "-", "⁄": "/",
+        "‘": "`", "‚": "`", "‹": "`", "—": "--", "―": "--",
     }
 )  # fmt: skip
 _BRACKETS = str.maketrans(

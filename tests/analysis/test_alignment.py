@@ -201,7 +201,7 @@ def test_owners_of_a_paper_headline_by_hand() -> None:
 awkward = st.lists(
     st.sampled_from(
         "oil Oil U.S. u.s. No. no. inc. Inc.) ('x' \"Hi,\" can't 1,000.5 $5m a.m. UNK unk ... … - -- "
-        "— e\u0301 \u0301 İ K ﬁ ﾭ \u200b \ud800 ￭ ￭a’s 'n' ol' O'Neill's. ``a'' [x]. `. '' ''. "
+        "— a—b a–b a…b — — e\u0301 \u0301 İ K ﬁ ﾭ \u200b \ud800 ￭ ￭a’s 'n' ol' O'Neill's. ``a'' [x]. `. '' ''. "
         "weird. q Q Q.".split()
     )
     | st.text(max_size=4),

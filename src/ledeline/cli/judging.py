@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from ledeline.cli.command import progress_bar, refuse_input, refuse_mixture, write
-from ledeline.cli.options import AsJson, Stem, Unknown
+from ledeline.cli.options import AsJson, ScoreUnknown, Stem
 from ledeline.errors import ConfigError
 
 _OUTPUTS = "Headlines, a line each; of a table the column headline, or FILE:COLUMN."
@@ -38,7 +38,7 @@ def score(
     ] = None,
     stem: Stem = True,
     weighted: Annotated[bool, typer.Option("--rouge-w", help="Score ROUGE-W too.")] = False,
-    unknown: Unknown = "keep",
+    unknown: ScoreUnknown = "keep",
     seed: Annotated[int, typer.Option(min=0, help="Of intervals and tests.")] = 12345,
 ) -> None:
     """Score headlines against references: ROUGE-1.5.5, to the last digit.

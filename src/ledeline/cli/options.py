@@ -16,6 +16,10 @@ BlockNgrams: TypeAlias = Annotated[
         "not given."
     ),
 ]
+Unknown: TypeAlias = Annotated[
+    Literal["replace", "keep", "forbid"],
+    typer.Option(help="What becomes of a word that the model cannot spell."),
+]
 StopEarly: TypeAlias = Annotated[
     bool, typer.Option("--stop-early", help="End a search once no better headline can come.")
 ]
@@ -47,11 +51,11 @@ SampleSeed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Which
 
 # --- of judgements ------------------------------------------------------------------------------
 
-Unknown: TypeAlias = Annotated[
+ScoreUnknown: TypeAlias = Annotated[
     Literal["keep", "drop", "strict"],
     typer.Option(
-        help="What becomes of <unk> and UNK: keep scores them as they stand, drop takes them out, "
-        "strict lets none of an output match."
+        help="How <unk> and UNK are scored; keep: as they stand, drop: left out, strict: none of "
+        "an output matches."
     ),
 ]
 Stem: TypeAlias = Annotated[bool, typer.Option(help="Compare stems, as the paper does.")]

@@ -29,6 +29,7 @@ from ledeline.cli.options import (
     NumWordPairs,
     Precision,
     SampleSeed,
+    ScoreUnknown,
     Stem,
     StopEarly,
     Unknown,
@@ -61,12 +62,9 @@ def evaluate(
     max_length: MaxLength = None,
     block_ngrams: BlockNgrams = None,
     stop_early: StopEarly = False,
-    replace_unknown: Annotated[
-        bool,
-        typer.Option("--replace-unknown", help="Put words of the lede where the model has <unk>."),
-    ] = False,
-    unknown: Unknown = "keep",
+    unknown: Unknown = "replace",
     stem: Stem = True,
+    score_unknown: ScoreUnknown = "keep",
     profile: Annotated[
         Literal["paper", "natural"] | None,
         typer.Option(help="Compare outputs and references in this text profile; the model's."),
@@ -96,11 +94,12 @@ def evaluate(
         min_length=min_length,
         max_length=max_length,
         block_ngrams=block_ngrams,
+        forbid_unknown=unknown == "forbid",
         stop_early=stop_early,
     )
     judging = Judging(
-        options=Options(search=search, replace_unknown=replace_unknown),
-        scoring=rouge.Settings(stem=stem, unknown=unknown),
+        options=Options(search=search, replace_unknown=unknown == "replace"),
+        scoring=rouge.Settings(stem=stem, unknown=score_unknown),
         profile=profile,
         num_word_pairs=word_pairs,
         num_heat_maps=heat_maps,

@@ -26,6 +26,7 @@ SHIPPED_NAME: Final = "shipped"  # stands for it wherever a model folder is name
 WEIGHTS: Final = "model"  # .safetensors
 DESCRIPTION: Final = "model.json"
 SYSTEM: Final = "system.toml"
+_BEST: Final = "best"  # in the folder of a run
 FORMAT: Final = "ledeline-model"
 # By storage: float16 is read by what knows version 1 alone, int8 is not and must not be tried.
 VERSIONS: Final[dict[Storage, int]] = {"float32": 1, "float16": 1, "int8": 2}
@@ -103,7 +104,8 @@ def found(folder: Path | str) -> Path:
 
 def _read_words(folder: Path) -> tuple[Subwords, Profile, dict[str, Any]]:
     about = _read_description(folder)
-    return Subwords.load(folder), PROFILES[about["profile"]], about
+    subwords = Subwords.load(folder)
+    return subwords, PROFILES[about["profile"]].keeping(subwords.alphabet), about
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -111,9 +113,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_bytes())
     except OSError as error:
-        raise ModelError(
-            f"{folder} is not a model folder: {DESCRIPTION}: {error.strerror}"
-        ) from None
+        raise _no_model(folder, error) from None
     except ValueError:
         raise ModelError(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
@@ -130,3 +130,15 @@ def _read_description(folder: Path) -> dict[str, Any]:
     if type(blocked) is not int or blocked < 0:
         raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
     return about
+
+
+def _no_model(folder: Path, error: OSError) -> ModelError:
+    """What to say of a folder whose description cannot be read."""
+    reason = f"{DESCRIPTION}: {error.strerror}"
+    if not folder.is_dir():
+        reason = "it is a file" if folder.exists() else "it does not exist"
+    elif isinstance(error, FileNotFoundError):
+        reason = f"it has no {DESCRIPTION}"
+    best = folder / _BEST
+    known = best if (best / DESCRIPTION).exists() else "one, such as runs/NAME/best of a run"
+    return ModelError(f"{folder} is not a model folder: {reason}; name {known}")
