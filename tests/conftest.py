@@ -67,17 +67,42 @@ class PrepareNewsroom(Protocol):
     """Makes a dataset of the newsroom's stories in a folder."""
 
     def __call__(
-        self, folder: Path, pairs: int, *, seed: int, merges: int, num_valid: int, longest: int = 0
+        self,
+        folder: Path,
+        pairs: int,
+        *,
+        seed: int,
+        merges: int,
+        num_valid: int,
+        longest: int = 0,
+        cut: bool = False,
     ) -> Path: ...
+
+
+def shortened(story: dict[str, str], number: int) -> dict[str, str]:
+    """A story cut to 5 to 13 words, and its headline to 4, so that steps are short."""
+    lede, headline = story["lede"].split(), story["headline"].split()
+    cut = {"lede": " ".join(lede[: 5 + number % 9]), "headline": " ".join(headline[:4])}
+    return {**story, **cut, "alignment": ""}
 
 
 @pytest.fixture(scope="session")
 def prepare_newsroom() -> PrepareNewsroom:
     def made(
-        folder: Path, pairs: int, *, seed: int, merges: int, num_valid: int, longest: int = 0
+        folder: Path,
+        pairs: int,
+        *,
+        seed: int,
+        merges: int,
+        num_valid: int,
+        longest: int = 0,
+        cut: bool = False,
     ) -> Path:
         table = folder / "pairs.jsonl"
-        write_table(table, (story._asdict() for story in generate(pairs, seed)), Story._fields)
+        stories = [story._asdict() for story in generate(pairs, seed)]
+        if cut:
+            stories = [shortened(story, number) for number, story in enumerate(stories)]
+        write_table(table, stories, Story._fields)
         config = PrepareConfig(
             text=TextConfig(profile="natural"),
             corpus=CorpusConfig(train=(str(table),)),

@@ -26,14 +26,25 @@ def blocks(page: str) -> list[Block]:
 def run(page: Iterable[Block], folder: Path, files: Iterable[str]) -> None:
     """Run commands and Python, and write each block of TOML to the next of the files.
 
-    What is shown as text, or as a session of a console, is only there to be read.
+    Text behind Python is what that prints. All other text, and a session of a console, is only
+    there to be read.
     """
-    names = iter(files)
-    environment = command.shim()
+    names, printed = iter(files), None
     for language, text in page:
         if language == "toml":
             (folder / next(names)).write_text(text)
+        elif language == "text" and printed is not None:
+            assert printed == text
         elif language not in ("text", "console"):
             code = [sys.executable, "-c", text] if language else f"set -e\n{text}"
-            subprocess.run(code, shell=not language, check=True, cwd=folder, env=environment)
+            done = subprocess.run(
+                code,
+                shell=not language,
+                check=True,
+                cwd=folder,
+                env=command.shim(),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        printed = done.stdout if language == "python" else None
     assert not list(names), "a file is on no page"

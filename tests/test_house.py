@@ -112,7 +112,7 @@ class TestReadme:
 
     def test_what_it_says_works(self, tmp_path: Path) -> None:
         use = self.README.split("## Use")[1].split("## Read on")[0]
-        languages = ["", "text", "python", "console", "", "toml", "", "toml", "", "", ""]
+        languages = ["", "text", "python", "text", "console", "", "toml", "", "toml", "", "", ""]
         assert [block.language for block in blocks(use)] == languages
         run(blocks(use), tmp_path, ["pairs.toml", "train.toml"])
 
