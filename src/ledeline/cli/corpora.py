@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ledeline.cli.command import say
+
 
 def prepare(
     context: typer.Context,
@@ -25,6 +27,8 @@ def prepare(
     with Bars(Console(stderr=True)) as bars:
         prepared = prepare_dataset(settings, bars)
     Console().print(prepared_summary(prepared))
+    for warning in prepared.warnings:
+        say(f"ledeline: {warning}")
 
 
 def synth(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ledeline.corpus import BadRow
+from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.inputs import File, Input
 from ledeline.corpus.lines import COMPRESSION_SUFFIXES
 from ledeline.errors import ConfigError, CorpusError
@@ -118,11 +119,20 @@ def _opened(
 def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
     if as_json:
         return JsonLines()
-    match path.suffix.lower():
-        case ".jsonl":
-            return JsonTable(given.name, given.columns, column)
-        case ".csv":
-            return Delimited("CSV", given.name, given.columns, column)
-        case ".tsv":
-            return Delimited("TSV", given.name, given.columns, column)
-    return PlainLines()
+    suffix = path.suffix.lower()
+    if suffix == ".txt":
+        return PlainLines()
+    dialect = _dialect(suffix, given)
+    if suffix == ".jsonl":
+        return JsonTable(given.name, given.columns, column, dialect.line_end)
+    kind = suffix.removeprefix(".").upper()
+    return Delimited(kind, given.name, given.columns, column, dialect)
+
+
+def _dialect(suffix: str, given: Input) -> Dialect:
+    """How to write a table of text: as the input, where that is of the same family."""
+    if given.kind == suffix.removeprefix("."):
+        return given.dialect
+    if {given.kind, suffix.removeprefix(".")} == {"csv", "tsv"}:
+        return given.dialect._replace(delimiter=",")
+    return Dialect()
