@@ -249,7 +249,7 @@ def test_bad_rows_are_left_out_of_a_table_and_said(tmp_path):
     for output in TABLES:
         run(given, tmp_path / output, heard=heard)
         assert [row["n"] for row in rows_of(tmp_path / output)] == ["1", "3"]
-    assert heard.sentences == [f"{given}: line 3: 1 fields, where the header has 2"] * 4
+    assert heard.sentences == [f"{given}: line 3: 1 field, where the header has 2"] * 4
 
 
 def test_the_values_of_objects_are_kept(tmp_path):
@@ -345,7 +345,7 @@ def test_csv_keeps_delimiter_mark_and_line_ends(tmp_path):
     heard = Heard()
     run(excel(tmp_path), tmp_path / "out.csv", heard=heard)
     assert (tmp_path / "out.csv").read_bytes() == EXCEL_MADE
-    assert "1 fields, where the header has 2" in heard.sentences[0]
+    assert "1 field, where the header has 2" in heard.sentences[0]
     run(File(tmp_path / "out.csv", "the\nlede"), tmp_path / "again.csv", column="b")
     assert (tmp_path / "again.csv").read_bytes().startswith(EXCEL_MADE[:20])
 

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from ledeline.batches import Batches
 from ledeline.cli import app
-from ledeline.config import PrepareConfig, SystemConfig
+from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
+from ledeline.corpus.tables import write_table
 from ledeline.dataset import Dataset
 from ledeline.errors import ConfigError, CorpusError, DatasetError, LedelineError
 from ledeline.model.files import describe
@@ -251,7 +252,7 @@ class TestSplits:
         prepared = run(tmp_path, TABLE, *options)
         assert prepared.warnings == (
             "split.valid_from = 2025-01-05 and split.test_from = 2025-01-06 leave only 4 of 20 pairs "
-            "for training (1 validate, 15 test); set later dates, for the pairs are of 2025-01-01 to "
+            "for training (1 validate, 15 test); set another date, for the pairs are of 2025-01-01 to "
             "2025-01-20",
         )
         files = [f"--corpus.root={tmp_path}", f"--dataset.output={tmp_path / 'again'}"]
@@ -470,6 +471,18 @@ class TestBadRows:
 
 
 class TestFormats:
+    def test_the_bar_of_reading_ends_where_the_rows_do(self, tmp_path: Path) -> None:
+        rows = stories(20)
+        rows[3]["lede"] = "Rain fell\nin Oslo on Monday and on Tuesday."  # more lines than rows
+        write_table(tmp_path / "x.csv", rows, ["lede", "headline"])
+        told = []
+        config = PrepareConfig(
+            corpus=CorpusConfig(train=(str(tmp_path / "x.csv"),)),
+            dataset=DatasetConfig(output=tmp_path / "out"),
+        )
+        prepare(config, lambda *call: told.append(call))
+        assert [call for call in told if call[0] == "read"][-1] == ("read", 20, 20)
+
     @pytest.mark.parametrize("key", [[], ["--corpus.delimiter=semicolon"]])
     def test_csv_with_semicolons(self, tmp_path: Path, key: list[str]) -> None:
         rows = stories(20)

@@ -50,8 +50,8 @@ class CorpusConfig:
     date: Annotated[str, "Column of the date, in tables; read for split.by = date."] = "date"
     delimiter: Annotated[
         Literal["auto", "comma", "semicolon", "tab", "bar"],
-        "What stands between the fields of .csv files; auto: the one of these between which the "
-        "header has the columns above.",
+        "What stands between the fields of .csv files; auto: the comma if it gives the columns "
+        "above, else the one that does.",
     ] = "auto"
     bad_rows: Annotated[
         Literal["stop", "skip"],

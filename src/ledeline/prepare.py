@@ -102,13 +102,13 @@ def _reused_subwords(config: PrepareConfig) -> Subwords | None:
     subwords, profile = _words_of(config.subword.reuse)
     if profile.name != config.text.profile:
         raise ConfigError(
-            f"subword.reuse: {config.subword.reuse} has the text profile {profile.name}, and "
-            f"text.profile is {config.text.profile}"
+            f"subword.reuse: {config.subword.reuse} has the text profile {profile.name}; set "
+            f"text.profile, which is {config.text.profile}, to the same"
         )
     if config.text.unknown_below and UNKNOWN not in subwords.unknown_words:
         raise ConfigError(
             f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
-            f"{config.subword.reuse} know no {UNKNOWN}"
+            f"{config.subword.reuse} know no {UNKNOWN}; leave it out"
         )
     return subwords
 
@@ -158,6 +158,8 @@ class _Reading:
                 self._reject(row)
             else:
                 self._pass_over(pool, row)
+        num_rows = sum(self._report.read.values()) + self.num_rejects
+        progress("read", num_rows, num_rows)  # lines were counted before
         if self._first_reject and not self._report.read:
             raise CorpusError(f"no pair can be read; the first bad row is {self._first_reject}")
         return {name: store.close() for name, store in self._stores.items()}

@@ -1,3 +1,4 @@
+import gzip
 import os
 import sys
 import threading
@@ -89,7 +90,7 @@ def test_a_stream_of_csv_gives_records_once_they_are_whole(ends):
     os.write(writing, b'c"\r\nshort\r\n')
     assert next(records).text == "b\nc"
     assert not stream.waits()
-    assert str(next(records)) == "standard input: line 5: 1 fields, where the header has 2"
+    assert str(next(records)) == "standard input: line 5: 1 field, where the header has 2"
     assert stream.waits()
     os.close(writing)
     assert list(records) == []
@@ -225,6 +226,9 @@ def test_a_file_without_an_ending_is_plain_text(tmp_path):
     assert [one.text for one in given.records(whole=True)] == ["a,b", "c"]
     with pytest.raises(CorpusError, match=r"plain text has no column 'b'; .* --format"):
         find_input([], tmp_path / "ledes", "b")
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(b"a\nb\n")[:12])
+    with pytest.raises(CorpusError, match=r"broken\.gz: line 1: the file breaks off here"):
+        find_input([], tmp_path / "broken.gz", None)
     with pytest.raises(CorpusError, match="none: no such file"):
         find_input([], tmp_path / "none", None)
     with pytest.raises(CorpusError, match="this is a folder"):

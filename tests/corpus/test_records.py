@@ -235,8 +235,8 @@ def test_bad_rows_of_csv_do_not_stop_the_reader(tmp_path):
     data = b'lede,n\n"a\nb",1\nshort\n\nc\xff,2\n"q"r,3\nd,4\n'
     path = written(tmp_path, "x.csv", data)
     assert texts(path) == [(2, "a\nb"), (4, None), (6, None), (7, None), (8, "d")]
-    assert reasons(path)[0] == "1 fields, where the header has 2"
-    assert str(read(path)[1]) == f"{path}: line 4: 1 fields, where the header has 2"
+    assert reasons(path)[0] == "1 field, where the header has 2"
+    assert str(read(path)[1]) == f"{path}: line 4: 1 field, where the header has 2"
 
 
 def test_bad_rows_of_tsv_do_not_stop_the_reader(tmp_path):
@@ -268,7 +268,7 @@ def test_bad_rows_of_jsonl_do_not_stop_the_reader(tmp_path):
     ]
     assert read(path)[1].values == ("a", [1, {"m": None}], 1.5)
     assert reasons(path)[3].startswith("there is no column 'lede'")
-    assert reasons(path)[2] == "the value of 'lede' is no string but of int"
+    assert reasons(path)[2] == "the value of 'lede' is a number, and must be a string"
 
 
 # -- Parquet -----------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ for day in (MAY, None, MAY - datetime.timedelta(days=9)):
             SplitConfig(by="date", valid_from=MAY, test_from=JUNE),
             {"train": 200, "valid": 50, "test": 2750},
             "split.valid_from = 1994-05-12 and split.test_from = 1994-06-12 leave only 200 of 3,000 "
-            "pairs for training (50 validate, 2,750 test); set later dates, for the pairs are of "
+            "pairs for training (50 validate, 2,750 test); set another date, for the pairs are of "
             "1994-05-03 to 1994-05-12",
         ),
         (

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledeline.corpus import BadHeader, BadRow, Pair, Row
-from ledeline.corpus.tables import json_object, parse_date, read_table, write_table
+from ledeline.corpus.tables import json_object, json_texts, parse_date, read_table, write_table
 from ledeline.errors import CorpusError
 
 MAY = datetime.date(1994, 5, 12)
@@ -143,7 +143,7 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
     rows = rows_of(path)
     assert texts(rows) == [("a", "A"), ("nul\0", "N"), ("z", "Z")]
     assert reasons(rows) == [
-        (3, "1 fields, where the header has 2"),
+        (3, "1 field, where the header has 2"),
         (4, "3 fields, where the header has 2"),
         (5, "a closing quote is followed by text instead of a comma"),
         (6, "it is not UTF-8: byte 0xff at byte 2"),
@@ -152,7 +152,7 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
         (11, "a carriage return stands outside quotes"),
     ]
     assert [row.text for row in rows if isinstance(row, BadRow)][3:5] == ["b\\xff,B", '"c']
-    assert str(rows[1]) == f"{path}: line 3: 1 fields, where the header has 2"
+    assert str(rows[1]) == f"{path}: line 3: 1 field, where the header has 2"
 
 
 def test_csv_quote_that_is_never_closed(tmp_path):
@@ -259,7 +259,7 @@ def test_tsv_knows_no_quotes(tmp_path):
     rows = rows_of(written(tmp_path, "x.tsv", data))
     assert texts(rows) == [('"a', 'A"'), ("'b", '\x0c"\rB'), ("f", "")]
     assert reasons(rows) == [
-        (5, "1 fields, where the header has 2"),
+        (5, "1 field, where the header has 2"),
         (6, "not UTF-8: byte 0xff at byte 1"),
         (7, "3 fields, where the header has 2"),
     ]
@@ -291,9 +291,9 @@ def test_jsonl_bad_lines_do_not_stop_the_reader(tmp_path):
     assert [row.line for row in rows] == [1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     found = [reason for _, reason in reasons(rows)]
     assert found[0].startswith("not JSON: Expecting")
-    assert found[1] == "no JSON object but of list"
+    assert found[1] == "the line is a list, and must be an object"
     assert found[2].startswith("there is no column 'headline' (the nearest is 'Headline')")
-    assert found[3] == "the value of 'lede' is no string but of int"
+    assert found[3] == "the value of 'lede' is a number, and must be a string"
     assert found[4] == "not usable JSON: it is nested too deeply"
     assert found[5].startswith("not usable JSON: Exceeds the limit")
     assert found[6] == "not UTF-8: byte 0xff at byte 1"
@@ -308,13 +308,22 @@ def test_what_is_wrong_with_json_reads_well():
         json_object('{"x')
 
 
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [("true", "true or false"), ("1.5", "a number"), ("[]", "a list"), ("{}", "an object")],
+)
+def test_what_is_no_string_is_named_as_in_json(value, name):
+    with pytest.raises(ValueError, match=f"the value of 'lede' is {name}, and must be a string"):
+        json_texts(json_object(f'{{"lede": {value}}}'), ["lede"])
+
+
 def test_jsonl_dates(tmp_path):
     days = ['"1994-05-12"', "null", '""', "19940512"]
     lines = [f'{{"lede": "a", "headline": "A", "date": {day}}}' for day in days]
     path = written(tmp_path, "x.jsonl", "\n".join([*lines, '{"lede": "a", "headline": "A"}']))
     rows = rows_of(path, "date")
     assert [row.date for row in rows[:3]] == [MAY, None, None]
-    assert reasons(rows)[0] == (4, "the value of 'date' is no string but of int")
+    assert reasons(rows)[0] == (4, "the value of 'date' is a number, and must be a string")
     assert reasons(rows)[1][1].startswith("there is no column 'date'")
     assert len(texts(rows_of(path))) == 5
 

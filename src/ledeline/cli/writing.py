@@ -46,7 +46,9 @@ def generate(
     ] = "auto",
     field: Annotated[
         str | None,
-        typer.Option(help="The column of the ledes, if it is not called lede."),
+        typer.Option(
+            help="The column of the ledes, if it is neither called lede nor the only one."
+        ),
     ] = None,
     output_file: Annotated[
         Path | None,
@@ -110,7 +112,8 @@ def generate(
     stdout = sys.stdout  # a bar takes its place
     on_screen = kept is None and stdout.isatty()
     if given.is_typed:
-        say("ledeline: reads a lede a line, until Ctrl-D")
+        what = "a lede a line" if given.kind == "txt" else given.kind.upper()
+        say(f"ledeline: reads {what}, until Ctrl-D")
     with (
         progress_bar(wanted=isinstance(given, File) and not on_screen) as progress,
         Notes(say, given.noun, everything=on_screen, warnings=not (as_json or explain)) as notes,

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from ledeline.corpus import BadRow
 from ledeline.corpus.delimited import DELIMITERS, Dialect
 from ledeline.corpus.kinds import Kind, input_kind, looks_like_a_file, named_kind
-from ledeline.corpus.lines import BrokenStream, RawLines, read_blocks
+from ledeline.corpus.lines import BrokenStream, RawLines, is_binary
 from ledeline.corpus.records import (
     SOURCE,
     Layout,
@@ -111,7 +111,7 @@ class File:
 def _kind_found(path: Path) -> Kind:
     """What a file holds; one that is taken for text must look like it."""
     kind = input_kind(path)
-    if named_kind(path) is None and path.is_file() and b"\0" in next(read_blocks(path), b""):
+    if named_kind(path) is None and is_binary(path):
         raise CorpusError(
             f"{path}: this is no text; say with --format what it is: txt, jsonl, csv, tsv or "
             "parquet"

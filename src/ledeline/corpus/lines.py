@@ -132,6 +132,14 @@ def read_blocks(path: Path) -> Iterator[bytes]:
                     yield block
 
 
+def is_binary(path: Path) -> bool:
+    """Whether a file begins as no text does, with a NUL; one that breaks off there may be text."""
+    try:
+        return b"\0" in next(read_blocks(path), b"")
+    except _BREAKS:
+        return False
+
+
 def open_file(path: Path) -> BinaryIO:
     """Open a file for reading, or say in one sentence why that cannot be."""
     if path.is_dir():

@@ -26,7 +26,7 @@ def split_by_date(config: SplitConfig, date: datetime.date | None) -> str:
 
 
 class Days:
-    """From when to when pairs are."""
+    """From when to when pairs are; as a string, what to do about a date that is not among them."""
 
     def __init__(self) -> None:
         self._first, self._last = datetime.date.max, datetime.date.min
@@ -39,7 +39,7 @@ class Days:
     def __str__(self) -> str:
         if self._first > self._last:
             return "no pair has a date"
-        return f"the pairs are of {self._first} to {self._last}"
+        return f"set another date, for the pairs are of {self._first} to {self._last}"
 
 
 def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) -> str:
@@ -50,7 +50,7 @@ def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) ->
     way_on = "draw fewer"
     if config.by == "date":
         keys, valid, test = ("valid_from", "test_from"), read.get(VALID, 0), read.get(TEST, 0)
-        way_on = f"set later dates, for {days}"
+        way_on = str(days)
     train = read.get(TRAIN, 0)
     if train >= valid + test:
         return ""
@@ -101,8 +101,7 @@ def split_pools(
         ):
             if first and not len(parts[split].rows):
                 raise ConfigError(
-                    f"split.{key} = {first}: no pair would be in the split {split}; "
-                    f"set another date, for {days}"
+                    f"split.{key} = {first}: no pair would be in the split {split}; {days}"
                 )
     if config.by == "random":
         pool = config.pool

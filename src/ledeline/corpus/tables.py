@@ -155,7 +155,8 @@ def record_fault(record: Record, width: int) -> str:
     """Say why a record of a delimited file cannot be used, or nothing."""
     if record.fault or len(record.fields) == width:
         return record.fault
-    return f"{len(record.fields)} fields, where the header has {width}"
+    num_fields = len(record.fields)
+    return f"{num_fields} field{'s' * (num_fields > 1)}, where the header has {width}"
 
 
 def _read_jsonl(path: Path, columns: Columns) -> Iterator[Row]:
@@ -181,7 +182,7 @@ def json_texts(record: Mapping[str, object], names: Sequence[str]) -> list[str]:
             raise ValueError(_missing(tuple(islice(record, 50)), name))
         value = record[name]
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"the value of {name!r} is no string but of {type(value).__name__}")
+            raise ValueError(f"the value of {name!r} is {_named(value)}, and must be a string")
         texts.append(value or "")
     return texts
 
@@ -198,8 +199,14 @@ def json_object(line: str) -> dict[str, Any]:
     except ValueError as error:  # a whole number of thousands of digits
         raise ValueError(f"not usable JSON: {str(error).partition(';')[0]}") from None
     if not isinstance(record, dict):
-        raise ValueError(f"no JSON object but of {type(record).__name__}")
+        raise ValueError(f"the line is {_named(record)}, and must be an object")
     return record
+
+
+def _named(value: object) -> str:
+    """What JSON calls a value, which is no string where that is asked."""
+    names = {bool: "true or false", dict: "an object", list: "a list", str: "a string"}
+    return "null" if value is None else names.get(type(value), "a number")
 
 
 def _read_parquet(path: Path, columns: Columns) -> Iterator[Row]:

@@ -84,8 +84,10 @@ def _refuse_name(path: Path, *, as_json: bool) -> None:
         plain = path.with_suffix("")
         raise CorpusError(f"{path}: headlines are not written packed; write {plain} and pack it")
     if suffix != ".txt" and suffix not in TABLES:
-        known = ", ".join(TABLES)
-        raise CorpusError(f"{path}: the name must end in .txt for headlines alone, or in {known}")
+        raise CorpusError(
+            f"{path}: the name must end in .txt for headlines alone, or in .csv, .tsv, .jsonl or "
+            ".parquet for a table"
+        )
 
 
 def _refuse_taken(path: Path, *, resume: bool) -> None:
@@ -97,8 +99,8 @@ def _refuse_taken(path: Path, *, resume: bool) -> None:
         raise CorpusError(f"{path} is there already; go on with --resume, or name another output")
     if journal_path(path).exists():
         raise CorpusError(
-            f"{path} was begun and not ended; go on with --resume, name another output, or remove "
-            f"{journal_path(path)}"
+            f"{path} was begun and not finished; go on with --resume, name another output, or "
+            f"remove {journal_path(path)}"
         )
 
 
