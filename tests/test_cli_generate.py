@@ -143,7 +143,37 @@ def test_a_file_and_its_field(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id,story\n1,one two three four\n2\n3,five\n")
     shown = generate("--input", "in.csv", "--field", "story", cwd=tmp_path)
     assert shown.stdout == b"ONE TWO THREE\n\nFIVE\n"
-    assert shown.stderr == b"in.csv: line 3: 1 fields, where the header has 2\n"
+    assert shown.stderr == b"in.csv: line 3: 1 field, where the header has 2\n"
+
+
+def test_a_spreadsheet_of_europe_keeps_how_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(b"\xef\xbb\xbfid;story\r\n1;one two, three four\r\n")
+    options = ["--field", "story", "--output", "out.csv"]
+    assert generate("--input", "in.csv", *options, cwd=tmp_path).stderr == b""
+    made = (tmp_path / "out.csv").read_bytes()
+    assert made == (
+        b'\xef\xbb\xbf"id";"story";"headline"\r\n"1";"one two, three four";"ONE TWO, THREE"\r\n'
+    )
+    generate("--input", "in.csv", *options, "--resume", cwd=tmp_path)
+    assert (tmp_path / "out.csv").read_bytes() == made
+
+
+def test_the_format_of_a_file_can_be_said(tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(b"n;x|lede\n1;2|one two\n")
+    options = ["--format", "csv", "--delimiter", "bar"]
+    assert generate("--input", "input", *options, cwd=tmp_path).stdout == b"ONE TWO\n"
+
+
+@pytest.mark.parametrize("place", [[], ["-"]])
+def test_the_format_of_standard_input_can_be_said(place: list[str]) -> None:
+    shown = generate(*place, "--format", "csv", stdin=b'n;lede\r\n1;"one\r\ntwo"\r\nshort\r\n')
+    assert shown.stdout == b"ONE TWO\n\n"
+    assert shown.stderr == b"standard input: line 4: 1 field, where the header has 2\n"
+
+
+def test_a_file_without_an_ending_has_a_lede_a_line(tmp_path: Path) -> None:
+    (tmp_path / "ledes").write_text("one\n\nthree\n")
+    assert generate("--input", "ledes", cwd=tmp_path).stdout == b"ONE\n\nTHREE\n"
 
 
 def test_json_has_the_warnings_and_what_was_asked_for() -> None:
@@ -388,11 +418,14 @@ def test_ctrl_c_without_an_output() -> None:
     ("arguments", "sentence"),
     [
         (["x", "--input", "in.txt"], "ledes are given and --input is too"),
+        (["in.txt"], "in.txt is a file; to read the ledes in it, say --input in.txt"),
+        (["a lede", "missing.txt"], "missing.txt is neither a lede nor a file that is there"),
+        (["--input", "in.csv", "--delimiter", "tab", "--format", "tsv"], "--delimiter tab: only CSV"),
         (["--input", "none.txt"], "none.txt: no such file"),
-        (["--input", "in.doc"], "in.doc: no table by its name"),
-        (["--input", "in.csv"], "in.csv: no column is called 'lede'; name the one with the texts"),
+        (["--input", "in.doc"], "in.doc: .doc is not read; save it as .txt"),
+        (["--input", "in.csv"], "in.csv: no column is called 'lede'; name the column of the ledes"),
         (["--input", "in.csv", "--field", "stroy"], "there is no column 'stroy' (the nearest is 'story')"),
-        (["--input", "in.txt", "--field", "x"], "a text file has no column 'x'"),
+        (["--input", "in.txt", "--field", "x"], "in.txt: plain text has no column 'x'"),
         (["x", "--field", "x"], "--field x: only a table has columns"),
         (["x", "--resume"], "--resume goes on with a file; name it with --output"),
         (["x", "--column", "c"], "--column c: only a table has columns"),

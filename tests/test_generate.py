@@ -1,4 +1,5 @@
 import csv
+import gzip
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 from ledeline import generate as generation
 from ledeline.corpus import BadRow
 from ledeline.corpus.inputs import File, Input, Stream, Texts
-from ledeline.corpus.records import Record, text_record
+from ledeline.corpus.records import Layout, Record, text_record
 from ledeline.corpus.tables import write_table
 from ledeline.errors import CorpusError
 from ledeline.generate import LARGEST_WINDOW, Outcome, generate, windows
@@ -195,13 +196,13 @@ def test_json_lines_are_one_for_each_line(tmp_path):
     assert last["headline"] == "FOUR FIVE"
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def rows_of(path: Path, delimiter: str = ",") -> list[dict[str, Any]]:
     match path.suffix:
         case ".jsonl":
             return [json.loads(line) for line in path.read_text().splitlines()]
         case ".csv":
             with path.open(newline="") as file:
-                return list(csv.DictReader(file))
+                return list(csv.DictReader(file, delimiter=delimiter))
         case ".tsv":
             header, *lines = (line.split("\t") for line in path.read_text().splitlines())
             return [dict(zip(header, line, strict=True)) for line in lines]
@@ -229,11 +230,11 @@ def test_texts_become_a_table_without_the_bad_rows(tmp_path, output):
     ]
 
 
-def stream_of(data: bytes) -> Stream:
+def stream_of(data: bytes, layout: Layout = Layout()) -> Stream:  # noqa: B008 - cannot change
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)
-    return Stream(reading)
+    return Stream(reading, layout=layout)
 
 
 @pytest.mark.parametrize("output", TABLES)
@@ -248,7 +249,7 @@ def test_bad_rows_are_left_out_of_a_table_and_said(tmp_path):
     for output in TABLES:
         run(given, tmp_path / output, heard=heard)
         assert [row["n"] for row in rows_of(tmp_path / output)] == ["1", "3"]
-    assert heard.sentences == [f"{given}: line 3: 1 fields, where the header has 2"] * 4
+    assert heard.sentences == [f"{given}: line 3: 1 field, where the header has 2"] * 4
 
 
 def test_the_values_of_objects_are_kept(tmp_path):
@@ -322,6 +323,101 @@ def test_a_headline_with_breaks_is_still_one_line():
 def test_half_a_character_is_no_obstacle_to_json(tmp_path):
     run(Texts(["a \udcff"]), tmp_path / "out.jsonl", as_json=True)
     assert rows_of(tmp_path / "out.jsonl")[0]["source"] == "a \udcff"
+
+
+# -- tables keep how they are written ----------------------------------------------------------
+
+# As a spreadsheet writes it in most of Europe: a mark, semicolons, CRLF, but LF within a cell.
+EXCEL = (
+    '\ufeff"id";"the\nlede"\r\n1;one two three\r\n\r\n2;"a;b\n""c""\r\nd"\r\nshort\r\n3;\r\n'
+).encode()
+EXCEL_MADE = (
+    '\ufeff"id";"the\nlede";"headline"\r\n"1";"one two three";"ONE TWO"\r\n'
+    '"2";"a;b\n""c""\r\nd";"A;B ""C"""\r\n"3";"";""\r\n'
+).encode()
+
+
+def excel(folder: Path) -> File:
+    return File(written(folder, "in.csv", EXCEL), "the\nlede")
+
+
+def test_csv_keeps_delimiter_mark_and_line_ends(tmp_path):
+    heard = Heard()
+    run(excel(tmp_path), tmp_path / "out.csv", heard=heard)
+    assert (tmp_path / "out.csv").read_bytes() == EXCEL_MADE
+    assert "1 field, where the header has 2" in heard.sentences[0]
+    run(File(tmp_path / "out.csv", "the\nlede"), tmp_path / "again.csv", column="b")
+    assert (tmp_path / "again.csv").read_bytes().startswith(EXCEL_MADE[:20])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_whatever_it_is_a_table_keeps_it(tmp_path, pack, delimiter, mark, end):
+    lines = [f"lede{delimiter}n", f"a b c{delimiter}1", ""]
+    name = "in.csv" if pack is bytes else "in.csv.gz"
+    run(written(tmp_path, name, pack((mark + end.join(lines)).encode())), tmp_path / "out.csv")
+    made = [["lede", "n", "headline"], ["a b c", "1", "A B"]]
+    rows = [delimiter.join(f'"{cell}"' for cell in row) + end for row in made]
+    assert (tmp_path / "out.csv").read_bytes() == (mark + "".join(rows)).encode()
+
+
+FAMILIES = [
+    ("in.csv", "\ufefflede;n\r\na;1\r\n", "out.tsv", "\ufefflede\tn\theadline\r\na\t1\tA\r\n"),
+    ("in.tsv", "lede\tn\r\na\t1\r\n", "out.csv", '"lede","n","headline"\r\n"a","1","A"\r\n'),
+    ("in.tsv", "\ufefflede\na\n", "out.tsv", "\ufefflede\theadline\na\tA\n"),
+    ("in.jsonl", '{"lede": "a"}\r\n', "out.jsonl", '{"lede": "a", "headline": "A"}\r\n'),
+    ("in.jsonl", '\ufeff{"lede": "a"}\n', "out.jsonl", '{"lede": "a", "headline": "A"}\n'),
+    ("in.jsonl", '\ufeff{"lede": "a"}\r\n', "out.csv", '"lede","headline"\n"a","A"\n'),
+    ("in.csv", "\ufefflede\r\na\r\n", "out.jsonl", '{"lede": "a", "headline": "A"}\n'),
+    ("in.csv", "\ufefflede\r\na\r\n", "out.txt", "A\n"),
+    ("in.txt", "\ufeffa\r\n", "out.csv", '"source","headline"\n"a","A"\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "output", "made"), FAMILIES)
+def test_what_is_kept_from_one_format_to_another(tmp_path, name, data, output, made):
+    run(written(tmp_path, name, data), tmp_path / output)
+    assert (tmp_path / output).read_bytes() == made.encode()
+
+
+def test_json_is_no_table_and_has_no_mark(tmp_path):
+    run(excel(tmp_path), tmp_path / "out.jsonl", as_json=True)
+    made = (tmp_path / "out.jsonl").read_bytes()
+    assert made.startswith(b'{"source": "one two three"')
+    assert b"\r\n" not in made
+
+
+@pytest.mark.parametrize("output", ["out.jsonl", "out.csv", "out.tsv"])
+def test_a_table_from_a_stream(tmp_path, output):
+    stream = stream_of(b"id;lede\r\n1;a b c\r\n2\r\n", Layout("csv"))
+    run(stream, tmp_path / output)
+    assert rows_of(tmp_path / output, ";") == [{"id": "1", "lede": "a b c", "headline": "A B"}]
+
+
+def test_objects_from_a_stream(tmp_path):
+    stream = stream_of(b'{"lede": "a", "n": [1]}\n{"lede": "b", "n": 2}\n', Layout("jsonl"))
+    run(stream, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == (
+        '"lede","n","headline"\n"a","[1]","A"\n"b","2","B"\n'
+    )
+
+
+def test_a_table_from_a_stream_is_not_read_twice_for_parquet(tmp_path):
+    stream = stream_of(b"id,lede\n1,a\n", Layout("csv"))
+    with pytest.raises(CorpusError, match=r"standard input cannot become Parquet.*write \.jsonl"):
+        run(stream, tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_tables_by_any_name_become_parquet(tmp_path, kind):
+    rows = [{"id": "1", "lede": "a b c"}]
+    write_table(tmp_path / f"in.{kind}", rows, ["id", "lede"])
+    (tmp_path / f"in.{kind}").rename(tmp_path / "in")
+    run(File(tmp_path / "in", kind=kind), tmp_path / "out.parquet")
+    assert rows_of(tmp_path / "out.parquet") == [rows[0] | {"headline": "A B"}]
 
 
 # -- windows, progress and notes ---------------------------------------------------------------
@@ -525,6 +621,49 @@ def test_cut_anywhere_and_resumed_it_is_as_if_never_cut(tmp_path, small_windows,
         path.write_bytes(whole[:length])
         run(given, path, as_json=as_json, resume=True)
         assert path.read_bytes() == whole, length
+
+
+@pytest.mark.parametrize("output", ["out.csv", "out.tsv", "out.jsonl"])
+def test_marks_and_line_ends_cut_anywhere_are_as_if_never_cut(tmp_path, small_windows, output):
+    lines = ["id;lede;x\r\n", *(f"{n};word{n} é;{n}\r\n" for n in range(5)), "short\r\n"]
+    given = written(tmp_path, "in.csv", "\ufeff" + "".join(lines))
+    if output == "out.jsonl":
+        given = written(tmp_path, "in.jsonl", '{"lede": "é"}\r\n' * 4)
+    run(given, tmp_path / output)
+    whole = (tmp_path / output).read_bytes()
+    assert whole.count(b"\r\n") == whole.count(b"\n") >= 4
+    for length in range(len(whole) + 1):
+        (tmp_path / output).write_bytes(whole[:length])
+        run(given, tmp_path / output, resume=True)
+        assert (tmp_path / output).read_bytes() == whole, length
+
+
+def test_quoted_line_ends_cut_anywhere_are_as_if_never_cut(tmp_path, small_windows):
+    path = tmp_path / "out.csv"
+    for length in range(len(EXCEL_MADE) + 1):
+        path.write_bytes(EXCEL_MADE[:length])
+        run(excel(tmp_path), path, resume=True)
+        assert path.read_bytes() == EXCEL_MADE, length
+
+
+@pytest.mark.parametrize(
+    "other", [EXCEL[3:], EXCEL.replace(b"\r\n", b"\n"), EXCEL.replace(b";", b",")]
+)
+def test_an_output_that_is_written_otherwise_is_left_alone(tmp_path, other):
+    path = written(tmp_path, "out.csv", EXCEL_MADE)
+    given = File(written(tmp_path, "in.csv", other), "the\nlede")
+    with pytest.raises(CorpusError, match="has a header that is not of this input"):
+        run(given, path, resume=True)
+    assert path.read_bytes() == EXCEL_MADE
+
+
+def test_a_stream_of_csv_is_gone_on_with(tmp_path):
+    layout = Layout("csv")
+    run(stream_of(b"lede;n\r\na;1\r\n", layout), tmp_path / "out.csv")
+    run(stream_of(b"lede;n\r\na;1\r\nb;2\r\n", layout), tmp_path / "out.csv", resume=True)
+    assert (tmp_path / "out.csv").read_bytes() == (
+        b'"lede";"n";"headline"\r\n"a";"1";"A"\r\n"b";"2";"B"\r\n'
+    )
 
 
 def test_a_journal_cut_anywhere_gives_the_same_table(tmp_path, small_windows, monkeypatch):

@@ -1,5 +1,7 @@
 """The guide docs/own-data.md: what it says to do works, and what goes wrong says what it says."""
 
+import csv
+import json
 import re
 import shutil
 import sys
@@ -64,6 +66,27 @@ def test_the_way_leads_to_headlines(desk: Path) -> None:
     assert len(lines) == 301
 
 
+def test_most_pairs_train(desk: Path) -> None:
+    report = json.loads((desk / "data" / "scratch" / "report.json").read_text())
+    assert {split: part["read"] for split, part in report.items()} == {
+        "train": 240,
+        "valid": 30,
+        "test": 30,
+    }
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_another_delimiter_is_found(
+    monkeypatch: pytest.MonkeyPatch, desk: Path, tmp_path: Path, delimiter: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with (desk / "pairs.csv").open(newline="") as pairs, Path("pairs.csv").open("w") as others:
+        csv.writer(others, delimiter=delimiter, lineterminator="\n").writerows(csv.reader(pairs))
+    shown = CliRunner().invoke(app, ["prepare", str(desk / "pairs.toml")])
+    assert shown.exit_code == 0
+    assert Dataset(tmp_path / "data/scratch").checksum == Dataset(desk / "data/scratch").checksum
+
+
 def test_the_split_does_not_depend_on_the_sub_words(desk: Path) -> None:
     scratch, tuned = (desk / "data" / name for name in ("scratch", "tuned"))
     assert (scratch / "test.jsonl").read_bytes() == (tuned / "test.jsonl").read_bytes()
@@ -78,11 +101,11 @@ FROM_BOX = ["train", "scratch.toml", "--train.start_from=shipped"]
 # In the order of the table, but for the last, which would need all the memory.
 WRONG = [
     [*PREPARE, "--corpus.lede=lede"],
-    [*PREPARE, "--corpus.train=semicolons.csv"],
     [*PREPARE, "--corpus.train=latin.csv"],
     [*PREPARE, "--corpus.train=dates.csv"],
     [*PREPARE, "--split.by=random", "--split.num_valid=300", "--split.num_test=300"],
     [*PREPARE, "--split.valid_from=2026-01-01", "--split.test_from=2026-02-01"],
+    [*PREPARE, "--split.valid_from=2025-01-02", "--split.test_from=2025-01-03"],
     SCRATCH,
     [*SCRATCH, "--resume", "--train.batch_size=16"],
     [*FROM_BOX, "--run", "runs/words"],
@@ -95,7 +118,6 @@ MESSAGES = re.findall(r"^\| `(.*?)`", GUIDE.split("## 7.")[1], re.M)
 def troubled(desk: Path) -> Path:
     """The same folder, with tables that have something wrong."""
     header = "published,title,standfirst\n"
-    (desk / "semicolons.csv").write_text(header.replace(",", ";"))
     (desk / "latin.csv").write_bytes(header.encode() + b'2025-01-31,Caf\xe9 wins,"Caf\xe9s won."\n')
     (desk / "dates.csv").write_text(header + "31.1.2025,Cafe wins,A cafe won.\n")
     return desk
@@ -107,7 +129,7 @@ def test_what_goes_wrong_says_what_the_guide_says(
 ) -> None:
     monkeypatch.chdir(troubled)
     shown = CliRunner().invoke(app, arguments)
-    assert shown.exit_code == 2
+    assert shown.exit_code == (0 if "leave only 10 of 300" in message else 2)  # that is a warning
     assert f"ledeline: {of_the_stand_in(message)}\n" in shown.stderr
 
 

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import json
 import os
@@ -9,10 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from ledeline.batches import Batches
-from ledeline.config import PrepareConfig, SystemConfig
+from ledeline.cli import app
+from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
+from ledeline.corpus.tables import write_table
 from ledeline.dataset import Dataset
 from ledeline.errors import ConfigError, CorpusError, DatasetError, LedelineError
 from ledeline.model.files import describe
@@ -45,6 +49,7 @@ def run(tmp_path: Path, text: str, *overrides: str) -> Prepared:
     return prepare(load(PrepareConfig, path, options))
 
 
+DATED = ["--split.by=date", "--split.valid_from=2025-01-01"]
 TABLE = '[corpus]\ntrain = ["train.jsonl"]\n'
 
 
@@ -264,6 +269,35 @@ class TestSplits:
         prepared = run(tmp_path, TABLE, *options)
         assert prepared.report.kept == {"train": 3, "valid": 2, "test": 1}
 
+    def test_little_training_is_warned_of_once_the_dataset_is_there(self, tmp_path: Path) -> None:
+        rows = [row | {"date": f"2025-01-{day:02}"} for day, row in enumerate(stories(20), start=1)]
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        options = [
+            "--split.by=date",
+            "--split.valid_from=2025-01-05",
+            "--split.test_from=2025-01-06",
+        ]
+        prepared = run(tmp_path, TABLE, *options)
+        assert prepared.warnings == (
+            "split.valid_from = 2025-01-05 and split.test_from = 2025-01-06 leave only 4 of 20 pairs "
+            "for training (1 validate, 15 test); set another date, for the pairs are of 2025-01-01 to "
+            "2025-01-20",
+        )
+        files = [f"--corpus.root={tmp_path}", f"--dataset.output={tmp_path / 'again'}"]
+        config = str(tmp_path / "config.toml")
+        shown = CliRunner().invoke(app, ["prepare", config, *files, "--subword.merges=9", *options])
+        assert shown.exit_code == 0
+        assert f"ledeline: {prepared.warnings[0]}\n" in shown.stderr
+        options = ["--split.valid_from=2025-01-15", "--split.test_from=2025-01-18"]
+        again = run(tmp_path, TABLE, "--split.by=date", *options, "--dataset.overwrite=true")
+        assert again.warnings == ()
+
+    def test_a_split_without_a_pair_says_from_when_pairs_are(self, tmp_path: Path) -> None:
+        rows = [row | {"date": f"2025-01-{day:02}"} for day, row in enumerate(stories(9), start=1)]
+        write_jsonl(tmp_path / "train.jsonl", rows)
+        with pytest.raises(ConfigError, match=r"no pair .* valid; .* of 2025-01-01 to 2025-01-09$"):
+            run(tmp_path, TABLE, "--split.by=date", "--split.valid_from=2026-01-01")
+
     @pytest.mark.parametrize(
         ("options", "sentence"),
         [
@@ -411,6 +445,31 @@ class TestBadRows:
         assert [reject["line"] for reject in rejects] == [6, 7, 8]
         assert all(reject["file"] == str(path) and reject["reason"] for reject in rejects)
 
+    @pytest.mark.parametrize(
+        ("data", "options", "sentence"),
+        [
+            (b"title;text\n", [], "semicolons; name yours with --corpus.lede and --corpus.headline"),
+            (b"lede,headline\n", DATED, "; name yours with --corpus.lede and --corpus.headline, and --corpus.date"),
+            (b"lede;headline;x|lede|headline\n", [], "; name it with --corpus.delimiter"),
+            (b"lede,lede,headline\n", [], "the column 'lede' is there 2 times; mend it"),
+            (b"lede,headline\xe9\n", [], "at byte 14; save the file as UTF-8"),
+            (b"lede,headline\nx,\xe9\n", [], "; save the file as UTF-8, or skip such rows with --corpus.bad_rows=skip"),
+            (b"lede,headline\nx\n", [], "; mend it, or skip such rows with --corpus.bad_rows=skip"),
+        ],
+    )  # fmt: skip
+    def test_what_to_do_never_loses_all_rows(
+        self, tmp_path: Path, data: bytes, options: list[str], sentence: str
+    ) -> None:
+        (tmp_path / "train.csv").write_bytes(data)
+        with pytest.raises(CorpusError) as error:
+            run(tmp_path, TABLE, "--corpus.train=train.csv", *options)
+        assert str(error.value).endswith(sentence)
+
+    def test_where_all_rows_are_skipped_the_reason_is_said(self, tmp_path: Path) -> None:
+        (tmp_path / "train.csv").write_text("title,text\na,b\n")
+        with pytest.raises(CorpusError, match=r"no pair can be read; .*line 1: there is no column"):
+            run(tmp_path, TABLE, "--corpus.train=train.csv", "--corpus.bad_rows=skip")
+
     def test_a_truncated_gzip_keeps_what_was_whole(self, tmp_path: Path) -> None:
         lines = "".join(json.dumps(row) + "\n" for row in stories(500))
         (tmp_path / "train.jsonl.gz").write_bytes(gzip.compress(lines.encode())[:-200])
@@ -440,6 +499,36 @@ class TestBadRows:
 
 
 class TestFormats:
+    def test_the_bar_of_reading_ends_where_the_rows_do(self, tmp_path: Path) -> None:
+        rows = stories(20)
+        rows[3]["lede"] = "Rain fell\nin Oslo on Monday and on Tuesday."  # more lines than rows
+        write_table(tmp_path / "x.csv", rows, ["lede", "headline"])
+        told = []
+        config = PrepareConfig(
+            corpus=CorpusConfig(train=(str(tmp_path / "x.csv"),)),
+            dataset=DatasetConfig(output=tmp_path / "out"),
+        )
+        prepare(config, lambda *call: told.append(call))
+        assert [call for call in told if call[0] == "read"][-1] == ("read", 20, 20)
+
+    @pytest.mark.parametrize("key", [[], ["--corpus.delimiter=semicolon"]])
+    def test_csv_with_semicolons(self, tmp_path: Path, key: list[str]) -> None:
+        rows = stories(20)
+        with (tmp_path / "train.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            table = csv.writer(file, delimiter=";")
+            table.writerows(
+                [["headline", "lede"], *([row["headline"], row["lede"]] for row in rows)]
+            )
+        options = ["--corpus.train=train.csv", "--text.profile=natural", *key]
+        prepared = run(tmp_path, TABLE, *options)
+        assert prepared.report.kept == {"train": 20}
+        assert decoded(Dataset(prepared.folder), "train")[0] == (
+            rows[0]["lede"],
+            rows[0]["headline"],
+        )
+        with pytest.raises(CorpusError, match="there is no column 'lede'"):
+            run(tmp_path, TABLE, *options, "--corpus.delimiter=tab", "--dataset.overwrite=true")
+
     def test_parallel_text(self, tmp_path: Path) -> None:
         rows = stories(20)
         for side in ("lede", "headline"):

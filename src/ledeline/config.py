@@ -49,6 +49,11 @@ class CorpusConfig:
     lede: Annotated[str, "Column of the lede, in tables."] = "lede"
     headline: Annotated[str, "Column of the headline, in tables."] = "headline"
     date: Annotated[str, "Column of the date, in tables; read for split.by = date."] = "date"
+    delimiter: Annotated[
+        Literal["auto", "comma", "semicolon", "tab", "bar"],
+        "What stands between the fields of .csv files; auto: the comma if it gives the columns "
+        "above, else the one that does.",
+    ] = "auto"
     bad_rows: Annotated[
         Literal["stop", "skip"],
         "stop: the first row that cannot be read ends the work; skip: such rows go to "

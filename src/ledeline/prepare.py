@@ -15,10 +15,22 @@ import numpy.typing as npt
 
 from ledeline import __version__
 from ledeline.config import FilterConfig, PrepareConfig
-from ledeline.corpus import BadRow, NoPair, Pair, Row
+from ledeline.corpus import BadHeader, BadRow, NoPair, Pair, Row
+from ledeline.corpus.delimited import AMBIGUOUS
 from ledeline.corpus.files import Source, find_sources, read_source
 from ledeline.corpus.filters import NUM_EXAMPLES, Example, Filter, Report
-from ledeline.corpus.splits import SPLITS, TEST, TRAIN, VALID, Part, draw, repeated, split_by_date
+from ledeline.corpus.splits import (
+    SPLITS,
+    TEST,
+    TRAIN,
+    VALID,
+    Days,
+    Part,
+    little_training,
+    repeated,
+    split_by_date,
+    split_pools,
+)
 from ledeline.corpus.store import (
     CHUNK,
     Numbers,
@@ -48,6 +60,7 @@ class Prepared(NamedTuple):
     folder: Path
     report: Report
     num_rejects: int
+    warnings: tuple[str, ...] = ()
 
 
 def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
@@ -59,7 +72,8 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
     with whole_folder(config.dataset.output, replace=replace) as folder:
         reading = _Reading(config, profile, folder, report)
         pools = reading.run(progress)
-        parts = _split(config, pools, report)
+        parts = split_pools(config.split, pools, reading.days, report)
+        warning = little_training(config.split, report.read, reading.days)
         words = _Words(reading.numbers, profile, config.text.unknown_below)
         _drop_repeated(parts, words, report)
         words.count(parts[TRAIN])
@@ -74,7 +88,8 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
         _write(folder / REPORT, json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         _write(folder / CONFIG, f"# ledeline {__version__}, all keys\n{to_toml(config)}")
         writer.finish()
-    return Prepared(config.dataset.output, report, reading.num_rejects)
+    warnings = (warning,) if warning else ()
+    return Prepared(config.dataset.output, report, reading.num_rejects, warnings)
 
 
 def _write(path: Path, text: str) -> None:
@@ -87,13 +102,13 @@ def _reused_subwords(config: PrepareConfig) -> Subwords | None:
     subwords, profile = _words_of(config.subword.reuse)
     if profile.name != config.text.profile:
         raise ConfigError(
-            f"subword.reuse: {config.subword.reuse} has the text profile {profile.name}, and "
-            f"text.profile is {config.text.profile}"
+            f"subword.reuse: {config.subword.reuse} has the text profile {profile.name}; set "
+            f"text.profile, which is {config.text.profile}, to the same"
         )
     if config.text.unknown_below and UNKNOWN not in subwords.unknown_words:
         raise ConfigError(
             f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
-            f"{config.subword.reuse} know no {UNKNOWN}"
+            f"{config.subword.reuse} know no {UNKNOWN}; leave it out"
         )
     return subwords
 
@@ -121,7 +136,9 @@ class _Reading:
         self._filter = Filter(config.filter)
         self._rejects = folder / REJECTS
         self.numbers = WordNumbers()
+        self.days = Days()
         self.num_rejects = 0
+        self._first_reject: BadRow | None = None
         self._stores = {name: PairStore(folder, name, self.numbers) for name in SPLITS}
 
     def run(self, progress: Progress) -> dict[str, StoredPairs]:
@@ -141,6 +158,10 @@ class _Reading:
                 self._reject(row)
             else:
                 self._pass_over(pool, row)
+        num_rows = sum(self._report.read.values()) + self.num_rejects
+        progress("read", num_rows, num_rows)  # lines were counted before
+        if self._first_reject and not self._report.read:
+            raise CorpusError(f"no pair can be read; the first bad row is {self._first_reject}")
         return {name: store.close() for name, store in self._stores.items()}
 
     def _rows(self, pool: str, source: Source) -> Iterator[tuple[str, Row]]:
@@ -150,6 +171,7 @@ class _Reading:
 
     def _take(self, pool: str, pair: Pair) -> None:
         if self._config.split.by == "date":
+            self.days.count(pair.date)
             pool = split_by_date(self._config.split, pair.date)
         self._report.count_read(pool)
         lede = self._profile.words(pair.lede)
@@ -172,40 +194,26 @@ class _Reading:
 
     def _reject(self, row: BadRow) -> None:
         if self._config.corpus.bad_rows == "stop":
-            way_on = "mend it"
-            if row.reason.startswith(NO_COLUMN):
-                way_on = "name others with --corpus.lede and --corpus.headline"
-            raise CorpusError(f"{row}; {way_on}, or pass such rows over: --corpus.bad_rows=skip")
+            raise CorpusError(f"{row}; {self._way_on(row)}")
         self.num_rejects += 1
+        self._first_reject = self._first_reject or row
         with self._rejects.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
 
+    def _way_on(self, row: BadRow) -> str:
+        """What to do about a row that ends the work; to skip a header would lose its table."""
+        way_on = "save the file as UTF-8" if "not UTF-8" in row.reason else "mend it"
+        if row.reason.startswith(NO_COLUMN):
+            dated = ", and --corpus.date" if self._config.split.by == "date" else ""
+            way_on = f"name yours with --corpus.lede and --corpus.headline{dated}"
+        if row.reason.startswith(AMBIGUOUS):
+            way_on = "name it with --corpus.delimiter"
+        if isinstance(row, BadHeader):
+            return way_on
+        return f"{way_on}, or skip such rows with --corpus.bad_rows=skip"
+
 
 # --- splitting ------------------------------------------------------------------------------------
-
-
-def _split(config: PrepareConfig, pools: dict[str, StoredPairs], report: Report) -> dict[str, Part]:
-    """The parts of the pools that train, validate and test; empty ones are left out."""
-    parts = {pool: Part(pairs, np.arange(len(pairs))) for pool, pairs in pools.items()}
-    if config.split.by == "date":
-        for key, first, split in (
-            ("valid_from", config.split.valid_from, VALID),
-            ("test_from", config.split.test_from, TEST),
-        ):
-            if first and not len(parts[split].rows):
-                raise ConfigError(f"split.{key} = {first}: no pair would be in the split {split}")
-    if config.split.by == "random":
-        pool = config.split.pool
-        valid, test, rest = draw(config.split, pools[pool])
-        if pool == TRAIN:
-            parts[TRAIN] = Part(pools[pool], rest)
-        else:
-            report.drop(pool, "not drawn", [], len(rest))
-        for split, rows in ((VALID, valid), (TEST, test)):
-            if len(rows) or split == pool:
-                parts[split] = Part(pools[pool], rows)
-                report.move(pool, split, len(rows))
-    return {split: part for split, part in parts.items() if len(part.rows) or split == TRAIN}
 
 
 def _drop_repeated(parts: dict[str, Part], words: "_Words", report: Report) -> None:

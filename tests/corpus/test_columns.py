@@ -86,3 +86,9 @@ def test_columns_and_colons(tmp_path: Path) -> None:
     (tmp_path / "none.csv").write_text("headline\n")
     with pytest.raises(CorpusError, match="the file is empty"):
         read_column(str(tmp_path / "none.csv"), "headline")
+
+
+def test_a_column_between_semicolons(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id;headline\n1;a, b\n")
+    assert read_column(f"{tmp_path / 't.csv'}:id", "headline") == ["1"]
+    assert read_column(str(tmp_path / "t.csv"), "headline") == ["a, b"]

@@ -1,3 +1,4 @@
+import gzip
 import os
 import sys
 import threading
@@ -7,17 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.inputs import File, Stream, Texts, find_input
 from ledeline.corpus.lines import LINE_LIMIT_BYTES
-from ledeline.corpus.records import Record
+from ledeline.corpus.records import Layout, Record
+from ledeline.corpus.tables import write_table
 from ledeline.errors import ConfigError, CorpusError
 
 
 @pytest.fixture
-def pipe() -> Iterator[tuple[Stream, int]]:
+def ends() -> Iterator[tuple[int, int]]:
     reading, writing = os.pipe()
-    yield Stream(reading), writing
+    yield reading, writing
     os.close(reading)
+
+
+@pytest.fixture
+def pipe(ends) -> tuple[Stream, int]:
+    return Stream(ends[0]), ends[1]
 
 
 def test_a_stream_gives_lines_once_they_are_whole(pipe):
@@ -71,6 +79,56 @@ def test_a_line_without_an_end_does_not_fill_the_memory():
             next(records)
 
 
+def test_a_stream_of_csv_gives_records_once_they_are_whole(ends):
+    reading, writing = ends
+    stream = Stream(reading, layout=Layout("csv", "story"))
+    os.write(writing, b"\xef")  # one byte at a time, as a slow writer may
+    os.write(writing, b'\xbb\xbfid;story\r\n1;a\r\n2;"b\n')
+    records = stream.records(whole=True)
+    assert next(records) == Record("a", 2, ("id", "story"), ["1", "a"])
+    assert (stream.columns, stream.dialect) == (("id", "story"), Dialect(";", "\r\n", "\ufeff"))
+    os.write(writing, b'c"\r\nshort\r\n')
+    assert next(records).text == "b\nc"
+    assert not stream.waits()
+    assert str(next(records)) == "standard input: line 5: 1 field, where the header has 2"
+    assert stream.waits()
+    os.close(writing)
+    assert list(records) == []
+
+
+def test_a_stream_of_objects_names_its_columns_and_loses_none(ends):
+    reading, writing = ends
+    os.write(writing, b'{"lede": "a", "n": 1}\r\n{"broken\n{"lede": "b"}')
+    os.close(writing)
+    stream = Stream(reading, layout=Layout("jsonl"))
+    assert (stream.columns, stream.dialect.line_end) == (("lede", "n"), "\r\n")
+    first, bad, last = stream.records(whole=True)
+    assert (first.text, first.values, last.text, last.line) == ("a", ("a", 1), "b", 3)
+    assert bad.reason == "not JSON: Unterminated string starting at character 2"
+
+
+def test_the_first_object_of_a_stream_names_the_columns_of_a_table(ends):
+    reading, writing = ends
+    os.write(writing, b"no object\n")
+    with pytest.raises(CorpusError, match=r"line 1: not JSON: .*; mend it, for the first object"):
+        Stream(reading, layout=Layout("jsonl")).columns  # noqa: B018 - to ask is to read
+    os.close(writing)
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("txt", ("source",)), ("jsonl", ())])
+def test_an_empty_stream_has_columns(ends, kind, columns):
+    os.close(ends[1])
+    stream = Stream(ends[0], layout=Layout(kind))
+    assert stream.columns == columns
+    assert list(stream.records(whole=True)) == []
+
+
+def test_a_stream_without_a_header_is_refused(ends):
+    os.close(ends[1])
+    with pytest.raises(CorpusError, match="standard input: there is no header row"):
+        Stream(ends[0], layout=Layout("csv")).records(whole=True)
+
+
 def test_texts_are_numbered():
     texts = Texts(["a", ""])
     assert [(one.text, one.line) for one in texts.records(whole=True)] == [("a", 1), ("", 2)]
@@ -101,8 +159,77 @@ def test_a_pipe_with_a_name_is_refused_for_files_are_read_twice(tmp_path):
         find_input([], tmp_path / "x.txt", None)
 
 
-def test_inputs_at_odds(tmp_path):
-    with pytest.raises(ConfigError, match="leave one of them out"):
-        find_input(["a"], tmp_path / "x.txt", None)
-    with pytest.raises(ConfigError, match="--field lede: only a table has columns"):
-        find_input(["a"], None, "lede")
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((["a"], Path("x.txt"), None), "leave one of them out"),
+        ((["a"], None, "lede"), "--field lede: only a table has columns; name one with --input"),
+        ((["a"], None, None, "csv"), "--format csv: only a file has a format"),
+        (([], None, "lede"), "--field lede: only a table .*, or say with --format what standard"),
+        (([], Path("-"), "lede", "txt"), "--field lede: only a table has columns"),
+        (([], Path("-"), None, "parquet"), "--format parquet: standard input has lines; name a"),
+        ((["a"], None, None, None, "tab"), "--delimiter tab: only CSV has one"),
+        (([], Path("x.tsv"), None, None, "bar"), "--delimiter bar: only CSV .*say --format csv"),
+        (([], Path("x.csv"), None, "tsv", "bar"), "--delimiter bar: only CSV has one"),
+    ],
+)
+def test_inputs_at_odds(monkeypatch, arguments, sentence):
+    with Path("/dev/null").open() as empty:
+        monkeypatch.setattr(sys, "stdin", empty)
+        with pytest.raises(ConfigError, match=sentence):
+            find_input(*arguments)
+
+
+def test_the_name_of_a_file_is_no_lede(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ledes.txt").write_text("a\n")
+    (tmp_path / "my ledes.csv").write_text("a\n")
+    for name in ("ledes.txt", "./ledes.txt", "my ledes.csv"):
+        with pytest.raises(ConfigError, match=f"{name} is a file; .* say --input {name}$"):
+            find_input(["Rain fell in Oslo.", name], None, None)
+    for name in ("missing.txt", "folder/x.jsonl.gz", "x.xlsx"):
+        with pytest.raises(ConfigError, match=f"^{name} is neither a lede nor a file that is"):
+            find_input([name], None, None)
+    for text in ("Rain fell in Oslo.", "Rain", "missing file.txt"):
+        assert isinstance(find_input([text], None, None), Texts)
+
+
+# -- which format ------------------------------------------------------------------------------
+
+
+def test_a_format_that_is_given_goes_before_the_name(tmp_path):
+    (tmp_path / "x.txt").write_text("n;lede\n1;a\n")
+    given = find_input([], tmp_path / "x.txt", None, "csv")
+    assert (given.kind, given.columns, given.num_rows()) == ("csv", ("n", "lede"), 2)
+    assert [one.text for one in given.records(whole=True)] == ["a"]
+    given = find_input([], tmp_path / "x.txt", None, "csv", "comma")
+    assert given.columns == ("n;lede",)
+    (tmp_path / "x.csv").write_text("n;lede\n1;a\n")
+    given = find_input([], tmp_path / "x.csv", None, "txt")
+    assert [one.text for one in given.records(whole=True)] == ["n;lede", "1;a"]
+
+
+def test_parquet_by_any_name(tmp_path):
+    write_table(tmp_path / "x.parquet", [{"lede": "a"}], ["lede"])
+    (tmp_path / "x.parquet").rename(tmp_path / "x")
+    given = find_input([], tmp_path / "x", None, "parquet")
+    assert (given.columns, given.num_rows()) == (("lede",), 1)
+    assert [one.text for one in given.records(whole=True)] == ["a"]
+    with pytest.raises(CorpusError, match=r"x: this is no text; say with --format what it is"):
+        find_input([], tmp_path / "x", None)
+
+
+def test_a_file_without_an_ending_is_plain_text(tmp_path):
+    (tmp_path / "ledes").write_text("a,b\nc\n")
+    given = find_input([], tmp_path / "ledes", None)
+    assert (given.kind, given.num_rows()) == ("txt", 2)
+    assert [one.text for one in given.records(whole=True)] == ["a,b", "c"]
+    with pytest.raises(CorpusError, match=r"plain text has no column 'b'; .* --format"):
+        find_input([], tmp_path / "ledes", "b")
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(b"a\nb\n")[:12])
+    with pytest.raises(CorpusError, match=r"broken\.gz: line 1: the file breaks off here"):
+        find_input([], tmp_path / "broken.gz", None)
+    with pytest.raises(CorpusError, match="none: no such file"):
+        find_input([], tmp_path / "none", None)
+    with pytest.raises(CorpusError, match="this is a folder"):
+        find_input([], tmp_path, None)

@@ -8,8 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ledeline.corpus import BadRow
-from ledeline.corpus.records import Record, read_batches, read_columns, read_records, read_schema
+from ledeline.corpus import BadRow, lines
+from ledeline.corpus.delimited import Dialect
+from ledeline.corpus.records import (
+    Layout,
+    Record,
+    read_batches,
+    read_columns,
+    read_head,
+    read_records,
+    read_schema,
+)
 from ledeline.corpus.tables import write_table
 from ledeline.errors import CorpusError
 
@@ -56,7 +65,7 @@ def test_an_empty_file_of_lines_has_no_records(tmp_path):
 
 
 def test_a_text_file_has_no_fields(tmp_path):
-    with pytest.raises(CorpusError, match=r"x\.txt: a text file has no column 'lede'"):
+    with pytest.raises(CorpusError, match=r"x\.txt: plain text has no column 'lede'; leave"):
         read(written(tmp_path, "x.txt", "a"), "lede")
 
 
@@ -70,9 +79,19 @@ def test_a_missing_file_is_named(tmp_path, name, action):
         action(tmp_path / name)
 
 
-def test_the_known_suffixes_are_listed(tmp_path):
-    with pytest.raises(CorpusError, match=r"\.txt, \.txt\.gz, .*\.parquet.*\.jsonl\.zst"):
-        read(written(tmp_path, "x.doc", "a"))
+@pytest.mark.parametrize("name", ["x.doc", "x.JSON", "x.xlsx", "x.ndjson.gz"])
+def test_what_is_no_text_by_its_name_is_refused(tmp_path, name):
+    with pytest.raises(
+        CorpusError, match=r"is not read; save it as \.txt, .*, or say with --format"
+    ):
+        read(written(tmp_path, name, "a"))
+
+
+@pytest.mark.parametrize("name", ["x", "x.text", "ledes.2024-05-12", "x.gz"])
+def test_other_names_are_of_plain_text(tmp_path, name):
+    data = b"a b\nc\n"
+    path = written(tmp_path, name, gzip.compress(data) if name == "x.gz" else data)
+    assert texts(path) == [(1, "a b"), (2, "c")]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.parquet"])
@@ -148,6 +167,67 @@ def test_other_columns_may_be_there_twice_but_not_the_texts(tmp_path, name):
         read(tmp_path / name, "a")
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_the_delimiter_of_csv_is_found_by_the_column(tmp_path, delimiter):
+    path = written(tmp_path, "x.csv", "id,lede\n1,a\n".replace(",", delimiter))
+    (record,) = read(path)
+    assert (record.text, record.columns) == ("a", ("id", "lede"))
+    (record,) = read(path, "id")
+    assert record.text == "1"
+    layout = Layout("csv", None, ",")
+    (record,) = read_records(path, None, layout=layout)
+    assert record.values == [f"1{delimiter}a"]
+
+
+@pytest.mark.parametrize("data", ["id;story\n1;a\n", "story | 2024\na\n"])
+def test_a_header_that_may_be_one_column_or_several_is_not_guessed_at(tmp_path, data):
+    path = written(tmp_path, "x.csv", data)
+    for action in (read, lambda path: read_columns(path, None)):
+        with pytest.raises(
+            CorpusError, match=r"name the .* --field .*, between .*; if .* wrong, say --delimiter"
+        ):
+            action(path)
+    header = data.partition("\n")[0]
+    assert read_columns(path, header) == (header,)
+
+
+@pytest.mark.parametrize("data", ['"a;b"\nx;y\n', "story\nx;y\n", "the story\nx;y|z\n"])
+def test_a_single_column_is_a_single_column(tmp_path, data):
+    (record,) = read(written(tmp_path, "x.csv", data))
+    assert record.text == data.split("\n")[1]
+
+
+def test_a_delimiter_that_is_not_clear(tmp_path):
+    with pytest.raises(CorpusError, match=r"line 1: the delimiter is not .*; name it with --delim"):
+        read(written(tmp_path, "x.csv", "lede;x|lede\n1;2|3\n"))
+
+
+# -- how lines are written ---------------------------------------------------------------------
+
+MARK = "\ufeff"
+HEADS = [
+    ("x.csv", 'id,lede\r\n1,"a\n"\n', Dialect(",", "\r\n")),
+    ("x.csv", "\ufeffid|lede\n1|a\r\n", Dialect("|", "\n", MARK)),
+    ("x.tsv", "\ufeffid\tlede\r\n", Dialect("\t", "\r\n", MARK)),
+    ("x.jsonl", '\ufeff{"lede": "a"}\r\n', Dialect(",", "\r\n", MARK)),
+    ("x.jsonl", "", Dialect()),
+    ("x.txt", "a\r\n", Dialect()),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "dialect"), HEADS)
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_how_lines_are_written(tmp_path, monkeypatch, name, data, dialect, block):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", block)  # a mark may come in pieces
+    kind = name.removeprefix("x.")
+    assert read_head(written(tmp_path, name, data), Layout(kind))[1] == dialect
+
+
+def test_the_layout_goes_before_the_name(tmp_path):
+    path = written(tmp_path, "x.txt", "id;lede\n1;a\n")
+    assert [one.text for one in read_records(path, None, layout=Layout("csv"))] == ["a"]
+
+
 # -- rows --------------------------------------------------------------------------------------
 
 
@@ -155,8 +235,8 @@ def test_bad_rows_of_csv_do_not_stop_the_reader(tmp_path):
     data = b'lede,n\n"a\nb",1\nshort\n\nc\xff,2\n"q"r,3\nd,4\n'
     path = written(tmp_path, "x.csv", data)
     assert texts(path) == [(2, "a\nb"), (4, None), (6, None), (7, None), (8, "d")]
-    assert reasons(path)[0] == "1 fields, where the header has 2"
-    assert str(read(path)[1]) == f"{path}: line 4: 1 fields, where the header has 2"
+    assert reasons(path)[0] == "1 field, where the header has 2"
+    assert str(read(path)[1]) == f"{path}: line 4: 1 field, where the header has 2"
 
 
 def test_bad_rows_of_tsv_do_not_stop_the_reader(tmp_path):
@@ -188,7 +268,7 @@ def test_bad_rows_of_jsonl_do_not_stop_the_reader(tmp_path):
     ]
     assert read(path)[1].values == ("a", [1, {"m": None}], 1.5)
     assert reasons(path)[3].startswith("there is no column 'lede'")
-    assert reasons(path)[2] == "the value of 'lede' is no string but of int"
+    assert reasons(path)[2] == "the value of 'lede' is a number, and must be a string"
 
 
 # -- Parquet -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ledeline.config import SplitConfig
-from ledeline.corpus.splits import Part, draw, repeated, split_by_date
+from ledeline.corpus.splits import Days, Part, draw, little_training, repeated, split_by_date
 from ledeline.corpus.store import PairStore, StoredPairs, WordNumbers
 from ledeline.errors import ConfigError
 
@@ -78,7 +78,7 @@ def test_a_pair_that_is_there_twice_is_drawn_once(tmp_path: Path) -> None:
     valid, test, rest = draw(config, pairs)
     assert (valid[0] - test[0]) % 2
     assert len(rest) == 98
-    with pytest.raises(ConfigError, match=r"= 3, and the pool .* only 2 different pairs"):
+    with pytest.raises(ConfigError, match=r"= 3, but .* only 2 different pairs of corpus\.train"):
         draw(SplitConfig(by="random", num_valid=3), pairs)
 
 
@@ -99,3 +99,42 @@ def test_a_hash_alone_convinces_nobody(tmp_path: Path) -> None:
     train, valid = stored(tmp_path, [("a", "b")], "t"), stored(tmp_path, [("a", "c")], "v")
     forged = replace(valid, hashes=train.hashes)
     assert repeated(Part(train, np.arange(1)), [Part(forged, np.arange(1))]).tolist() == []
+
+
+MAY, JUNE = datetime.date(1994, 5, 12), datetime.date(1994, 6, 12)
+DAYS = Days()
+for day in (MAY, None, MAY - datetime.timedelta(days=9)):
+    DAYS.count(day)
+
+
+@pytest.mark.parametrize(
+    ("config", "read", "sentence"),
+    [
+        (
+            SplitConfig(by="date", valid_from=MAY, test_from=JUNE),
+            {"train": 200, "valid": 50, "test": 2750},
+            "split.valid_from = 1994-05-12 and split.test_from = 1994-06-12 leave only 200 of 3,000 "
+            "pairs for training (50 validate, 2,750 test); set another date, for the pairs are of "
+            "1994-05-03 to 1994-05-12",
+        ),
+        (
+            SplitConfig(by="random", num_test=51),
+            {"train": 50, "test": 51},
+            "split.num_test = 51 leaves only 50 of 101 pairs for training (0 validate, 51 test); "
+            "draw fewer",
+        ),
+        (SplitConfig(by="random", num_test=50), {"train": 50, "test": 50}, ""),
+        (SplitConfig(by="random", num_test=5), {"train": 50, "valid": 99, "test": 5}, ""),
+        (SplitConfig(by="random", num_test=9, pool="valid"), {"train": 5, "test": 9}, ""),
+        (SplitConfig(by="files"), {"train": 1, "test": 1000}, ""),
+        (SplitConfig(by="date", test_from=MAY), {"train": 60, "test": 60}, ""),
+    ],
+)
+def test_a_split_that_leaves_little_for_training_is_said(
+    config: SplitConfig, read: dict[str, int], sentence: str
+) -> None:
+    assert little_training(config, read, DAYS) == sentence
+
+
+def test_days_of_pairs_without_dates() -> None:
+    assert str(Days()) == "no pair has a date"

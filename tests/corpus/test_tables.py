@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledeline.corpus import BadRow, Pair, Row
-from ledeline.corpus.tables import parse_date, read_table, write_table
+from ledeline.corpus import BadHeader, BadRow, Pair, Row
+from ledeline.corpus.tables import json_object, json_texts, parse_date, read_table, write_table
 from ledeline.errors import CorpusError
 
 MAY = datetime.date(1994, 5, 12)
@@ -50,7 +50,8 @@ def test_unknown_suffix_lists_the_known_ones(tmp_path, name):
         with pytest.raises(CorpusError) as error:
             action(tmp_path / name)
         assert str(tmp_path / name) in str(error.value)
-        assert all(known in str(error.value) for known in (".parquet", ".csv.gz", ".jsonl.zst"))
+        known = (".parquet", ".csv", ".tsv", ".jsonl", "(.gz or .zst may follow)")
+        assert all(one in str(error.value) for one in known)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -142,7 +143,7 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
     rows = rows_of(path)
     assert texts(rows) == [("a", "A"), ("nul\0", "N"), ("z", "Z")]
     assert reasons(rows) == [
-        (3, "1 fields, where the header has 2"),
+        (3, "1 field, where the header has 2"),
         (4, "3 fields, where the header has 2"),
         (5, "a closing quote is followed by text instead of a comma"),
         (6, "it is not UTF-8: byte 0xff at byte 2"),
@@ -151,7 +152,7 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
         (11, "a carriage return stands outside quotes"),
     ]
     assert [row.text for row in rows if isinstance(row, BadRow)][3:5] == ["b\\xff,B", '"c']
-    assert str(rows[1]) == f"{path}: line 3: 1 fields, where the header has 2"
+    assert str(rows[1]) == f"{path}: line 3: 1 field, where the header has 2"
 
 
 def test_csv_quote_that_is_never_closed(tmp_path):
@@ -222,6 +223,34 @@ def test_bad_date_is_a_bad_row(tmp_path, name):
     assert {row.date for row in rows_of(tmp_path / name)} == {None}
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_csv_delimiters(tmp_path, delimiter):
+    data = '\ufeffid,headline,date,lede\r\n1,A,1994-05-12,"a,;|\tb"\r\n2,B\r\n'
+    data = data.replace("a,;", "\0").replace(",", delimiter).replace("\0", "a,;")
+    path = written(tmp_path, "x.csv", data)
+    pair, bad = rows_of(path, "date")
+    assert pair == Pair("a,;|\tb", "A", MAY, str(path), 2)
+    assert (bad.line, bad.reason) == (3, "2 fields, where the header has 4")
+
+
+def test_csv_delimiter_that_is_not_clear_rejects_the_file(tmp_path):
+    path = written(tmp_path, "x.csv", "lede;headline;x|lede|headline\n1;2;3|4|5\n")
+    (row,) = rows_of(path)
+    assert isinstance(row, BadHeader)
+    assert row.reason.startswith("the delimiter is not clear: ")
+    rows = read_table(path, lede="lede", headline="headline", date=None, delimiter="|")
+    assert texts(list(rows)) == [("4", "5")]
+
+
+def test_csv_columns_that_are_missing_are_said_with_the_delimiter(tmp_path):
+    path = written(tmp_path, "x.csv", "published;title;standfirst\n")
+    (row,) = rows_of(path)
+    assert str(row) == (
+        f"{path}: line 1: there is no column 'lede'; the columns are 'published', 'title', "
+        "'standfirst', between semicolons"
+    )
+
+
 # -- TSV ---------------------------------------------------------------------------------------
 
 
@@ -230,7 +259,7 @@ def test_tsv_knows_no_quotes(tmp_path):
     rows = rows_of(written(tmp_path, "x.tsv", data))
     assert texts(rows) == [('"a', 'A"'), ("'b", '\x0c"\rB'), ("f", "")]
     assert reasons(rows) == [
-        (5, "1 fields, where the header has 2"),
+        (5, "1 field, where the header has 2"),
         (6, "not UTF-8: byte 0xff at byte 1"),
         (7, "3 fields, where the header has 2"),
     ]
@@ -262,14 +291,30 @@ def test_jsonl_bad_lines_do_not_stop_the_reader(tmp_path):
     assert [row.line for row in rows] == [1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     found = [reason for _, reason in reasons(rows)]
     assert found[0].startswith("not JSON: Expecting")
-    assert found[1] == "no JSON object but of list"
+    assert found[1] == "the line is a list, and must be an object"
     assert found[2].startswith("there is no column 'headline' (the nearest is 'Headline')")
-    assert found[3] == "the value of 'lede' is no string but of int"
+    assert found[3] == "the value of 'lede' is a number, and must be a string"
     assert found[4] == "not usable JSON: it is nested too deeply"
     assert found[5].startswith("not usable JSON: Exceeds the limit")
     assert found[6] == "not UTF-8: byte 0xff at byte 1"
     assert found[7] == "there is no column 'lede'; the columns are none"
     assert rows[6].text == "[" * 200
+
+
+def test_what_is_wrong_with_json_reads_well():
+    with pytest.raises(
+        ValueError, match=r"^not JSON: Unterminated string starting at character 2$"
+    ):
+        json_object('{"x')
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [("true", "true or false"), ("1.5", "a number"), ("[]", "a list"), ("{}", "an object")],
+)
+def test_what_is_no_string_is_named_as_in_json(value, name):
+    with pytest.raises(ValueError, match=f"the value of 'lede' is {name}, and must be a string"):
+        json_texts(json_object(f'{{"lede": {value}}}'), ["lede"])
 
 
 def test_jsonl_dates(tmp_path):
@@ -278,7 +323,7 @@ def test_jsonl_dates(tmp_path):
     path = written(tmp_path, "x.jsonl", "\n".join([*lines, '{"lede": "a", "headline": "A"}']))
     rows = rows_of(path, "date")
     assert [row.date for row in rows[:3]] == [MAY, None, None]
-    assert reasons(rows)[0] == (4, "the value of 'date' is no string but of int")
+    assert reasons(rows)[0] == (4, "the value of 'date' is a number, and must be a string")
     assert reasons(rows)[1][1].startswith("there is no column 'date'")
     assert len(texts(rows_of(path))) == 5
 
@@ -536,7 +581,7 @@ def test_failed_writing_leaves_the_old_file(tmp_path, suffix):
 
 
 def test_packed_parquet_is_not_written(tmp_path):
-    with pytest.raises(CorpusError, match=r"must end in one of \.parquet, \.csv"):
+    with pytest.raises(CorpusError, match=r"must end in \.parquet, or in \.csv.*\.gz"):
         write_table(tmp_path / "x.parquet.gz", [], ["a"])
 
 

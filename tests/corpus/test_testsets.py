@@ -92,3 +92,10 @@ def test_every_row_must_be_a_pair(tmp_path: Path) -> None:
     ]:
         with pytest.raises(CorpusError, match=sentence):
             read_test_set(str(tmp_path / given))
+
+
+def test_a_table_with_semicolons_is_a_test_set(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"\xef\xbb\xbflede;headline;alignment\r\na, b;c;0-0\r\n")
+    held_out = read_test_set(str(path))
+    assert (held_out.pairs, held_out.alignments) == ([("a, b", "c")], ["0-0"])

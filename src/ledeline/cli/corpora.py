@@ -5,14 +5,19 @@ from typing import Annotated
 
 import typer
 
+from ledeline.cli.command import say
+
 
 def prepare(
     context: typer.Context,
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See docs/config.md.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The configuration.")],
 ) -> None:
-    """Turn a corpus into a dataset: read, tokenise, filter, split, learn sub-words, encode.
+    """Turn pairs of ledes and headlines into a dataset to train on.
 
-    Any key of the configuration can be given as --section.key=value.
+    CONFIG.toml says which files are read, which pairs are kept, how they are split, and where the
+    dataset goes. Any key of it can be given here as well: --corpus.train=pairs.csv.
+
+    docs/own-data.md is a guide; docs/config.md lists all keys.
     """
     from rich.console import Console
 
@@ -25,6 +30,8 @@ def prepare(
     with Bars(Console(stderr=True)) as bars:
         prepared = prepare_dataset(settings, bars)
     Console().print(prepared_summary(prepared))
+    for warning in prepared.warnings:
+        say(f"ledeline: {warning}")
 
 
 def synth(

@@ -21,23 +21,45 @@ from ledeline.cli.options import (
 
 def generate(
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Ledes; - for standard input.")
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="A lede, in quotes; - reads standard input."),
     ] = None,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", help="A .txt, .jsonl, .csv, .tsv or .parquet file of ledes."),
+        typer.Option(
+            "--input",
+            help="Read ledes from this file: a table (.csv, .tsv, .jsonl or .parquet), or text "
+            "with a lede a line.",
+        ),
     ] = None,
+    input_format: Annotated[
+        Literal["txt", "jsonl", "csv", "tsv", "parquet"] | None,
+        typer.Option(
+            "--format",
+            help="What the input is, where its name does not say it; standard input can be all "
+            "but parquet.",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        Literal["auto", "comma", "semicolon", "tab", "bar"],
+        typer.Option(help="What stands between the fields of CSV; auto finds it by the header."),
+    ] = "auto",
     field: Annotated[
-        str | None, typer.Option(help="The column of the ledes; lede, or the only one.")
+        str | None,
+        typer.Option(
+            help="The column of the ledes, if it is neither called lede nor the only one."
+        ),
     ] = None,
     output_file: Annotated[
         Path | None,
         typer.Option(
-            "--output", help="A .txt file, or a .jsonl, .csv, .tsv or .parquet table to add to."
+            "--output",
+            help="Write to this file: a .txt has the headlines alone; a .csv, .tsv, .jsonl or "
+            ".parquet has the rows of the input, with a column of headlines added.",
         ),
     ] = None,
     column: Annotated[
-        str | None, typer.Option(help="The column to add to the table; headline if not given.")
+        str | None, typer.Option(help="What to call the added column, if not headline.")
     ] = None,
     model: Annotated[
         list[Path] | None,
@@ -46,13 +68,19 @@ def generate(
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write an object a lede, with score and warnings.")
+        bool,
+        typer.Option(
+            "--json", help="Write a line of JSON for each lede: headline, score and warnings."
+        ),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show where each word of the headline came from.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an output that was not ended.")
+        bool,
+        typer.Option(
+            "--resume", help="Finish an --output of a run that was stopped; give the same options."
+        ),
     ] = False,
     beam: Beam = 20,
     n_best: Annotated[int, typer.Option(help="How many headlines to give for a lede.")] = 1,
@@ -67,9 +95,10 @@ def generate(
     precision: Precision = "auto",
     device: Device = "auto",
 ) -> None:
-    """Write a headline for each lede: of the command line, of a file, or of standard input.
+    """Write a headline for each lede.
 
-    An output that was not ended can be gone on with by --resume. See docs/generate.md.
+    Ledes are TEXT, or come from --input, or are the lines of standard input. Headlines are printed,
+    or go to --output. See docs/generate.md.
     """
     from ledeline.config import SearchConfig
     from ledeline.corpus.inputs import File, find_input
@@ -77,13 +106,14 @@ def generate(
     from ledeline.outputs.notes import Notes
     from ledeline.outputs.standard import standard_output
 
-    given = find_input(texts or [], input_file, field)
+    given = find_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
     refuse_at_odds(kept, column, as_json=as_json, resume=resume, explain=explain, n_best=n_best)
     stdout = sys.stdout  # a bar takes its place
     on_screen = kept is None and stdout.isatty()
     if given.is_typed:
-        say("ledeline: reads a lede a line, until Ctrl-D")
+        what = "a lede a line" if given.kind == "txt" else given.kind.upper()
+        say(f"ledeline: reads {what}, until Ctrl-D")
     with (
         progress_bar(wanted=isinstance(given, File) and not on_screen) as progress,
         Notes(say, given.noun, everything=on_screen, warnings=not (as_json or explain)) as notes,

@@ -31,6 +31,12 @@ class BadRow(NamedTuple):
         return f"{place}: {self.reason}"
 
 
+class BadHeader(BadRow):
+    """A header, or what stands for one, without which no row of the table can be read."""
+
+    __slots__ = ()
+
+
 class NoPair(NamedTuple):
     """A sound document that gives no pair by a rule of its format; counted under that rule."""
 

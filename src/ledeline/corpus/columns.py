@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from ledeline.corpus import BadRow
-from ledeline.corpus.lines import BrokenStream, read_lines, table_suffix
+from ledeline.corpus.kinds import TABLE_KINDS, named_kind
+from ledeline.corpus.lines import BrokenStream, read_lines
 from ledeline.corpus.records import read_records
-from ledeline.corpus.tables import TABLE_SUFFIXES
 from ledeline.errors import CorpusError
 
 _MARK: Final = ":"  # between the file and the column
@@ -22,7 +22,7 @@ def read_column(name: str, column: str) -> list[str]:
     line feed only. Bytes in it that are not UTF-8 come as surrogates.
     """
     path, chosen = _named(_STANDARD_INPUT if name == "-" else name)
-    if table_suffix(path) in TABLE_SUFFIXES:
+    if named_kind(path) in TABLE_KINDS:
         texts = _table_texts(path, chosen or column)
     elif chosen is not None:
         raise CorpusError(f"{name}: {path} is read by lines, and has no column {chosen!r}")

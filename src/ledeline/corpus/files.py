@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from ledeline.config import CorpusConfig
 from ledeline.corpus import Row
+from ledeline.corpus.delimited import DELIMITERS
 from ledeline.corpus.gigaword import read_gigaword, read_split_list, split_files
+from ledeline.corpus.kinds import Kind, named_kind
+from ledeline.corpus.lines import COMPRESSION_SUFFIXES
 from ledeline.corpus.parallel import read_parallel
 from ledeline.corpus.tables import read_table
 from ledeline.errors import CorpusError
@@ -19,18 +22,23 @@ class Source(NamedTuple):
 
     def num_rows(self) -> int | None:
         """About how many rows there are, where that is cheap to say (for the progress bar)."""
-        path = self.paths[0]
-        if path.suffix == ".parquet":
-            import pyarrow.parquet
+        kind = named_kind(self.paths[0])
+        return None if kind is None else count_rows(self.paths[0], kind)
 
-            try:
-                return int(pyarrow.parquet.read_metadata(path).num_rows)
-            except (OSError, pyarrow.ArrowInvalid):
-                return None  # the reader will say what is wrong
-        if path.suffix in {".csv", ".tsv", ".jsonl", ".txt"}:
-            with path.open("rb") as file:
-                return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
+
+def count_rows(path: Path, kind: Kind) -> int | None:
+    """About how many rows a file of this kind has, where that is cheap to say."""
+    if path.suffix.lower() in COMPRESSION_SUFFIXES:
         return None
+    if kind != "parquet":
+        with path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
+    import pyarrow.parquet
+
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except (OSError, pyarrow.ArrowInvalid):
+        return None  # the reader will say what is wrong
 
 
 def find_sources(config: CorpusConfig, names: tuple[str, ...]) -> list[Source]:
@@ -60,6 +68,7 @@ def read_source(config: CorpusConfig, source: Source, *, dated: bool) -> Iterato
         lede=config.lede,
         headline=config.headline,
         date=config.date if dated else None,
+        delimiter=DELIMITERS.get(config.delimiter),
     )
 
 

@@ -5,23 +5,30 @@ import select
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol
 
 from ledeline.corpus import BadRow
-from ledeline.corpus.lines import BrokenStream, line_runs, table_suffix
+from ledeline.corpus.delimited import DELIMITERS, Dialect
+from ledeline.corpus.kinds import Kind, input_kind, looks_like_a_file, named_kind
+from ledeline.corpus.lines import BrokenStream, RawLines, is_binary
 from ledeline.corpus.records import (
     SOURCE,
-    TEXT_SUFFIX,
+    Layout,
+    Opened,
     Record,
-    line_record,
-    read_columns,
+    open_lines,
+    read_head,
     read_records,
     text_record,
+    with_mark,
 )
 from ledeline.errors import ConfigError, CorpusError
 
 _BLOCK_BYTES: Final = 1 << 16  # what a pipe holds
+_TEXT: Final = Layout("txt")
 
 
 class Input(Protocol):
@@ -36,12 +43,20 @@ class Input(Protocol):
         """What the line of a record counts."""
 
     @property
+    def kind(self) -> Kind:
+        """What it is made of."""
+
+    @property
     def is_typed(self) -> bool:
         """Whether somebody types it."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the table, those of the first object for JSON lines."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its lines are written."""
 
     @property
     def can_be_read_again(self) -> bool:
@@ -64,20 +79,23 @@ class File:
     is_typed: Final = False
     can_be_read_again: Final = True
 
-    def __init__(self, path: Path, field: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        field: str | None = None,
+        kind: Kind | None = None,
+        delimiter: str | None = None,
+    ) -> None:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise CorpusError(f"{path} is a pipe or a device; give it as standard input")
         self.path, self.field, self.name = path, field, str(path)
-        self.columns = read_columns(path, field)
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it has columns of its own."""
-        return table_suffix(self.path) != TEXT_SUFFIX
+        self.kind = kind or _kind_found(path)
+        self._layout = Layout(self.kind, field, delimiter)
+        self.columns, self.dialect = read_head(path, self._layout)
 
     def records(self, *, whole: bool) -> Iterator[Record | BadRow]:
         """The records of the file."""
-        return read_records(self.path, self.field, whole=whole)
+        return read_records(self.path, self.field, whole=whole, layout=self._layout)
 
     def waits(self) -> bool:
         """A file is there."""
@@ -85,9 +103,20 @@ class File:
 
     def num_rows(self) -> int | None:
         """About how many records there are."""
-        from ledeline.corpus.files import Source
+        from ledeline.corpus.files import count_rows
 
-        return Source((self.path,)).num_rows()
+        return count_rows(self.path, self.kind)
+
+
+def _kind_found(path: Path) -> Kind:
+    """What a file holds; one that is taken for text must look like it."""
+    kind = input_kind(path)
+    if named_kind(path) is None and is_binary(path):
+        raise CorpusError(
+            f"{path}: this is no text; say with --format what it is: txt, jsonl, csv, tsv or "
+            "parquet"
+        )
+    return kind
 
 
 class Texts:
@@ -95,8 +124,10 @@ class Texts:
 
     name: Final = "command line"
     noun: Final = "text"
+    kind: Final = "txt"
     is_typed: Final = False
     columns: Final = (SOURCE,)
+    dialect: Final = Dialect()
     can_be_read_again: Final = True
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -116,28 +147,55 @@ class Texts:
 
 
 class Stream:
-    """The lines of a pipe or a terminal as they come; they can be read once.
+    """The records of a pipe or a terminal as their lines come; they can be read once.
 
     It reads the file descriptor itself, with no thread and no buffer of Python's, so that a signal
     ends the waiting and `waits` knows all that has come.
     """
 
     noun: Final = "line"
-    columns: Final = (SOURCE,)
     can_be_read_again: Final = False
 
-    def __init__(self, descriptor: int, name: str = "standard input") -> None:
-        self._descriptor, self.name = descriptor, name
-        self.is_typed = os.isatty(descriptor)
-        self._runs = line_runs(iter(self._read, b""))
+    def __init__(
+        self, descriptor: int, name: str = "standard input", layout: Layout = _TEXT
+    ) -> None:
+        if layout.kind == "parquet":
+            raise ConfigError(f"--format parquet: {name} has lines; name a file with --input")
+        self._descriptor, self.name, self._layout = descriptor, name, layout
+        self.kind, self.is_typed = layout.kind, os.isatty(descriptor)
+        self._raw = RawLines(iter(self._read, b""))
         self._ahead: deque[bytes] = deque()  # whole lines that have come
 
-    def records(self, *, whole: bool) -> Iterator[Record | BadRow]:  # noqa: ARG002 - there is no more
-        """One for each line, once it is whole."""
-        number = 0
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the header, or of the first object, which must be a sound one then."""
+        if self.kind != "jsonl":
+            return self._opened.columns
+        first = next(self._opened.records, None)
+        if isinstance(first, BadRow):
+            raise CorpusError(f"{first}; mend it, for the first object names the columns")
+        if first is None:
+            return ()
+        self._opened = self._opened._replace(records=chain([first], self._opened.records))
+        return first.columns
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its lines are written."""
+        return with_mark(self._opened.dialect, self._raw)
+
+    @cached_property
+    def _opened(self) -> Opened:
+        """The header is waited for where it is asked for, and not before."""
+        return open_lines(self.name, self._lines(), self._layout)
+
+    def records(self, *, whole: bool) -> Iterator[Record | BadRow]:  # noqa: ARG002 - all is there
+        """One for each line, or for the lines of a record of CSV, once it is whole."""
+        return self._opened.records
+
+    def _lines(self) -> Iterator[bytes]:
         while self._ahead or self._advance():
-            number += 1
-            yield line_record(self.name, number, self._ahead.popleft().removesuffix(b"\r"))
+            yield self._ahead.popleft()
 
     def waits(self) -> bool:
         """Take in what has come; whether that is no whole line."""
@@ -160,7 +218,7 @@ class Stream:
     def _take_run(self) -> bool:
         """Take in the lines of the next block; False at the end."""
         try:
-            lines = next(self._runs, None)
+            lines = next(self._raw.runs, None)
         except BrokenStream as broken:
             if not broken.line:
                 return False  # nothing came at all
@@ -173,16 +231,56 @@ class Stream:
         return os.read(self._descriptor, _BLOCK_BYTES)
 
 
-def find_input(texts: Sequence[str], file: Path | None, field: str | None) -> Input:
-    """Texts, or a file, or standard input where there is neither or only ``-``."""
+def find_input(
+    texts: Sequence[str],
+    file: Path | None,
+    field: str | None,
+    kind: Kind | None = None,
+    delimiter: str = "auto",
+) -> Input:
+    """Texts, or a file, or standard input where there is neither or only ``-``.
+
+    ``kind`` says what a file or standard input holds, where its name does not. ``delimiter`` is a
+    name in `DELIMITERS`, or ``auto``.
+    """
     if texts and file is not None:
         raise ConfigError("ledes are given and --input is too; leave one of them out")
-    if file is not None and str(file) != "-":
-        return File(file, field)
-    if field is not None:
-        raise ConfigError(f"--field {field}: only a table has columns; name one with --input")
+    path = None if str(file) == "-" else file
+    found = kind or (named_kind(path) if path else None) or "txt"
+    if delimiter != "auto" and found != "csv":
+        raise ConfigError(
+            f"--delimiter {delimiter}: only CSV has one; leave it out, or say --format csv"
+        )
+    if path is not None:
+        return File(path, field, kind, DELIMITERS.get(delimiter))
     if texts and list(texts) != ["-"]:
-        return Texts(texts)
+        return _texts(texts, field, kind)
+    if field is not None and found == "txt":
+        raise ConfigError(
+            f"--field {field}: only a table has columns; name one with --input, or say with "
+            "--format what standard input is"
+        )
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a lede, or a file with --input")
-    return Stream(sys.stdin.fileno())
+    layout = Layout(found, field, DELIMITERS.get(delimiter))
+    return Stream(sys.stdin.fileno(), layout=layout)
+
+
+def _texts(texts: Sequence[str], field: str | None, kind: Kind | None) -> Texts:
+    _refuse_files(texts)
+    if field is not None:
+        raise ConfigError(f"--field {field}: only a table has columns; name one with --input")
+    if kind is not None:
+        raise ConfigError(f"--format {kind}: only a file has a format; name one with --input")
+    return Texts(texts)
+
+
+def _refuse_files(texts: Sequence[str]) -> None:
+    """Refuse the name of a file, for which somebody would get a headline."""
+    for text in filter(looks_like_a_file, texts):
+        if os.path.exists(text):  # noqa: PTH110 - never fails
+            raise ConfigError(f"{text} is a file; to read the ledes in it, say --input {text}")
+        raise ConfigError(
+            f"{text} is neither a lede nor a file that is there; give a lede, or name a file with "
+            "--input"
+        )

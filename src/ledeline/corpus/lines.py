@@ -1,31 +1,28 @@
-r"""Lines of a text file, plain or compressed, and the records of a delimited file.
+r"""Lines of a text file, plain or compressed.
 
 A line ends with ``\n`` alone; a line separator of Unicode, a form feed or a lone carriage return
 is part of it. Files that end in ``.gz`` or ``.zst`` are unpacked and packed on the way. Nothing
-here holds more of a file than a block and a record.
+here holds more of a file than a block and a line.
 """
 
-import csv
 import gzip
-import io
 import json
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from ledeline.corpus import BadRow
 from ledeline.errors import CorpusError
 
 BLOCK_BYTES: Final = 1 << 20
 LINE_LIMIT_BYTES: Final = 64 << 20  # a longer "line" is no text, and would fill the memory
-FIELD_LIMIT_CHARACTERS: Final = 16 << 20  # a quote left open must not eat the whole file
 EXCERPT_CHARACTERS: Final = 200
 COMPRESSION_SUFFIXES: Final = (".gz", ".zst")
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BREAKS: Final = (EOFError, OSError, zlib.error)
 
 
@@ -51,14 +48,35 @@ def read_lines(path: Path) -> Iterator[bytes]:
     A file that cannot be opened is a ``CorpusError``; one that is empty or whose data break off is
     a ``BrokenStream``.
     """
-    for line in read_raw_lines(path):
+    for line in RawLines(read_blocks(path)):
         yield line.removesuffix(b"\r")
 
 
-def read_raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield lines as ``read_lines`` does, with a carriage return before the end left in place."""
-    for lines in line_runs(_blocks(path)):
-        yield from lines
+class RawLines:
+    """Lines as ``read_lines`` gives them, with a carriage return before the end left in place.
+
+    They can be read once.
+    """
+
+    def __init__(self, blocks: Iterable[bytes]) -> None:
+        self._start = bytearray()
+        self.runs = line_runs(_noted(blocks, self._start))
+
+    @property
+    def has_mark(self) -> bool:
+        """Whether a byte order mark stood before the first line, once that was read."""
+        return self._start == BYTE_ORDER_MARK
+
+    def __iter__(self) -> Iterator[bytes]:
+        for lines in self.runs:
+            yield from lines
+
+
+def _noted(blocks: Iterable[bytes], start: bytearray) -> Iterator[bytes]:
+    """Yield blocks, and note as many of the first bytes as a byte order mark has."""
+    for block in blocks:
+        start += block[: len(BYTE_ORDER_MARK) - len(start)]
+        yield block
 
 
 def line_runs(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -89,7 +107,7 @@ def line_runs(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
 def _joined(pieces: list[bytes], number: int) -> bytes:
     """Join the pieces of the line after ``number`` others; a mark may precede the first."""
     line = b"".join(pieces)
-    return line if number else line.removeprefix(_BYTE_ORDER_MARK)
+    return line if number else line.removeprefix(BYTE_ORDER_MARK)
 
 
 def _refuse_endless(line: int, pieces: list[bytes]) -> None:
@@ -101,7 +119,7 @@ def _break_reason(error: BaseException) -> str:
     return f"the file breaks off here: {error}"
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def read_blocks(path: Path) -> Iterator[bytes]:
     """Yield the unpacked bytes of a file; a break is raised after all that came before it."""
     with open_file(path) as handle:
         match path.suffix.lower():
@@ -112,6 +130,14 @@ def _blocks(path: Path) -> Iterator[bytes]:
             case _:
                 while block := handle.read(BLOCK_BYTES):
                     yield block
+
+
+def is_binary(path: Path) -> bool:
+    """Whether a file begins as no text does, with a NUL; one that breaks off there may be text."""
+    try:
+        return b"\0" in next(read_blocks(path), b"")
+    except _BREAKS:
+        return False
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -169,7 +195,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         return
     with tempfile.NamedTemporaryFile() as copy:
         try:
-            copy.writelines(_blocks(path))
+            copy.writelines(read_blocks(path))
         except _BREAKS as error:
             raise BrokenStream(0, _break_reason(error)) from error
         copy.flush()
@@ -212,88 +238,6 @@ def table_suffix(path: Path) -> str:
     return path.suffix.lower()
 
 
-class Record(NamedTuple):
-    """One record of a delimited file."""
-
-    line: int  # where it starts
-    fields: list[str]
-    fault: str  # why the fields cannot be used, or nothing
-    text: bytes  # its first line
-
-
-def tsv_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file without any quoting: a line each, its fields between tabs."""
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line:
-            continue
-        try:
-            yield Record(number, decode(line).split("\t"), "", line)
-        except UnicodeDecodeError as error:
-            yield Record(number, [], encoding_reason(error), line)
-
-
-def csv_records(path: Path) -> Iterator[Record]:
-    """Yield the records of a comma-separated file; after a bad one, go on at the next line."""
-    csv.field_size_limit(max(csv.field_size_limit(), FIELD_LIMIT_CHARACTERS))
-    lines = _CsvLines(path)
-    reader = csv.reader(lines, strict=True)
-    while True:
-        lines.begin_record()
-        try:
-            fields = next(reader, None)
-        except csv.Error as error:
-            fault = _csv_fault(str(error), lines.start, lines.number)
-            yield Record(lines.start, [], lines.fault or fault, lines.first)
-            continue
-        if fields is None:
-            return
-        if fields:  # a blank line has none
-            yield Record(lines.start, fields, lines.fault, lines.first)
-
-
-class _CsvLines:
-    """The lines that ``csv`` asks for, with a note of where the current record began."""
-
-    def __init__(self, path: Path) -> None:
-        self._lines = read_raw_lines(path)
-        self.number = 0
-        self.begin_record()
-
-    def begin_record(self) -> None:
-        """Forget the last record."""
-        self.start = self.number + 1
-        self.first = b""
-        self.fault = ""
-
-    def __iter__(self) -> "_CsvLines":
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        if self.number == self.start:
-            self.first = line
-        try:
-            return decode(line) + "\n"
-        except UnicodeDecodeError as error:
-            where = "it" if self.number == self.start else f"line {self.number}"
-            self.fault = f"{where} is {encoding_reason(error)}"
-            return line.decode("utf-8", errors="replace") + "\n"
-
-
-def _csv_fault(error: str, start: int, end: int) -> str:
-    """Say in our words what ``csv`` found wrong, and which lines went with it."""
-    reasons = {
-        "unexpected end of data": "a quote is opened and never closed",
-        "field larger": f"a field is longer than {FIELD_LIMIT_CHARACTERS:,} characters, "
-        "perhaps from a quote that is never closed",
-        "expected after": "a closing quote is followed by text instead of a comma",
-        "new-line character": "a carriage return stands outside quotes",
-    }
-    reason = next((ours for theirs, ours in reasons.items() if theirs in error), error)
-    return reason if start == end else f"{reason} (lines {start} to {end} are lost)"
-
-
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write lines that bring their own ends, packed as the suffix of the name says."""
     data = (line.encode("utf-8") for line in lines)
@@ -314,20 +258,6 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def _gzip_writer(handle: BinaryIO) -> gzip.GzipFile:
     """Pack with neither name nor time in the header: the same lines give the same bytes."""
     return gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0)
-
-
-def csv_line(values: Sequence[str]) -> str:
-    """Return a record of a comma-separated file, each field in quotes."""
-    buffer = io.StringIO(newline="")
-    csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL).writerow(values)
-    return buffer.getvalue()
-
-
-def tsv_line(values: Sequence[str]) -> str:
-    """Return a record of a tab-separated file; a ValueError says that a value does not fit."""
-    if any(character in value for value in values for character in "\t\n\r"):
-        raise ValueError("holds a tab or a line end, which TSV cannot; write CSV instead")
-    return "\t".join(values) + "\n"
 
 
 def json_line(value: object) -> str:

@@ -6,37 +6,36 @@ cannot be used is a bad row and reading goes on; a file that cannot be used, or 
 ``CorpusError``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ledeline.corpus import BadRow
+from ledeline.corpus.delimited import AMBIGUOUS, Delimited, Dialect, line_end, open_csv, open_tsv
+from ledeline.corpus.kinds import Kind, input_kind
 from ledeline.corpus.lines import (
+    BYTE_ORDER_MARK,
     BrokenStream,
-    csv_records,
+    RawLines,
     decode,
     encoding_reason,
     excerpt,
-    read_lines,
-    table_suffix,
-    tsv_records,
+    read_blocks,
     unpacked,
 )
-from ledeline.corpus.lines import Record as Fields
 from ledeline.corpus.tables import (
     BATCH_ROWS,
-    TABLE_SUFFIXES,
+    NO_HEADER,
     column_fault,
     column_texts,
     is_text,
     json_object,
     json_texts,
     record_fault,
-    unknown_suffix,
     unsound_parquet,
-    with_packed,
 )
 from ledeline.errors import CorpusError
 
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-TEXT_SUFFIX: Final = ".txt"
 LEDE: Final = "lede"  # the column that is read where none is named
 SOURCE: Final = "source"  # the column of a text that stands in no table
 
@@ -76,26 +74,40 @@ def line_record(file: str, number: int, line: bytes) -> Record | BadRow:
         return BadRow(file, number, encoding_reason(error), excerpt(line))
 
 
-def read_records(path: Path, field: str | None, *, whole: bool = True) -> Iterator[Record | BadRow]:
+class Layout(NamedTuple):
+    """What a file or a stream of texts holds, and where the texts are."""
+
+    kind: Kind = "txt"
+    field: str | None = None  # the column of the texts; with None ``lede``, or the only one
+    delimiter: str | None = None  # of CSV; with None it is found by the header
+
+    @property
+    def texts(self) -> list[str]:
+        """The column that must be there."""
+        return [self.field or LEDE]
+
+
+class Opened(NamedTuple):
+    """Lines whose header, where they have one, was read."""
+
+    columns: tuple[str, ...]  # none for JSON lines, where each object has its own
+    dialect: Dialect
+    records: Iterator[Record | BadRow]
+
+
+def read_records(
+    path: Path, field: str | None, *, whole: bool = True, layout: Layout | None = None
+) -> Iterator[Record | BadRow]:
     """Yield the records of a file, in the format that the suffix of its name says.
 
     ``field`` names the column of the texts; with None that is ``lede``, or the only column. Without
-    ``whole``, records may come without their other columns, where that saves reading them.
+    ``whole``, records may come without their other columns, where that saves reading them. A
+    ``layout`` goes before the name and ``field``.
     """
-    match table_suffix(path):
-        case ".txt":
-            records = _read_text(path, field)
-        case ".csv":
-            records = _read_delimited(path, csv_records(path), field)
-        case ".tsv":
-            records = _read_delimited(path, tsv_records(path), field)
-        case ".jsonl":
-            records = _read_jsonl(path, field)
-        case ".parquet":
-            records = _read_parquet(path, field, whole=whole)
-        case _:
-            raise unknown_suffix(path, with_packed((TEXT_SUFFIX, *TABLE_SUFFIXES)))
-    return _until_break(path, records)
+    layout = layout or Layout(input_kind(path), field)
+    if layout.kind == "parquet":
+        return _read_parquet(path, layout.field, whole=whole)
+    return _until_break(path, layout)
 
 
 def read_columns(path: Path, field: str | None) -> tuple[str, ...]:
@@ -103,94 +115,149 @@ def read_columns(path: Path, field: str | None) -> tuple[str, ...]:
 
     What is wrong with the file as a whole, such as a missing column, is a ``CorpusError``.
     """
-    match table_suffix(path):
-        case ".csv":
-            return _header(path, csv_records(path), field)
-        case ".tsv":
-            return _header(path, tsv_records(path), field)
-        case ".parquet":
-            return tuple(read_schema(path, field).names)
-    records = read_records(path, field)
-    if table_suffix(path) == TEXT_SUFFIX:
-        next(records, None)  # whether there is such a file
-        return (SOURCE,)
-    first = next((one for one in records if isinstance(one, Record)), None)
-    return first.columns if first else ()
+    return read_head(path, Layout(input_kind(path), field))[0]
 
 
-def _until_break(path: Path, records: Iterator[Record | BadRow]) -> Iterator[Record | BadRow]:
-    """Yield records; an empty file of lines has none, and any other break is an error."""
+def read_head(path: Path, layout: Layout) -> tuple[tuple[str, ...], Dialect]:
+    """Return the columns of a file as ``read_columns`` does, and how its lines are written."""
+    if layout.kind == "parquet":
+        return tuple(read_schema(path, layout.field).names), Dialect()
+    lines = RawLines(read_blocks(path))
     try:
-        yield from records
+        columns, dialect, records = open_lines(str(path), lines, layout)
+        if layout.kind == "txt":
+            next(records, None)  # whether there is such a file
+        if layout.kind == "jsonl":
+            first = next((one for one in records if isinstance(one, Record)), None)
+            columns = first.columns if first else ()
     except BrokenStream as broken:
-        if broken.line or table_suffix(path) not in (TEXT_SUFFIX, ".jsonl"):
-            raise CorpusError(str(broken.row(path))) from None
+        _refuse_break(path, layout, broken)
+        return ((SOURCE,) if layout.kind == "txt" else ()), Dialect()
+    return columns, with_mark(dialect, lines)
 
 
-def _chosen(path: Path, there: Sequence[str], field: str | None) -> str:
-    """Return the column of the texts; where it is not clear, an error lists those there are."""
-    name = field
-    if name is None:
-        name = there[0] if len(there) == 1 else LEDE
-        if name not in there:
-            listed = excerpt(", ".join(map(repr, there))) or "none"
-            raise CorpusError(
-                f"{path}: no column is called {LEDE!r}; name the one with the texts with --field "
-                f"(the columns are {listed})"
-            )
-    fault = column_fault(there, [name])
-    if fault:
-        raise CorpusError(f"{path}: {fault}")
-    return name
+def with_mark(dialect: Dialect, lines: RawLines) -> Dialect:
+    """Return the dialect with the byte order mark that the lines began with, if any."""
+    return dialect._replace(mark=BYTE_ORDER_MARK.decode() if lines.has_mark else "")
 
 
-def _read_text(path: Path, field: str | None) -> Iterator[Record | BadRow]:
-    if field is not None:
-        raise CorpusError(f"{path}: a text file has no column {field!r}; leave --field out")
-    for number, line in enumerate(read_lines(path), start=1):
-        yield line_record(str(path), number, line)
-
-
-def _header(path: Path, found: Iterator[Fields], field: str | None) -> tuple[str, ...]:
+def _until_break(path: Path, layout: Layout) -> Iterator[Record | BadRow]:
+    """Yield the records of lines; an empty file may have none, and any other break is an error."""
     try:
-        header = next(found, None)
+        yield from open_lines(str(path), RawLines(read_blocks(path)), layout).records
     except BrokenStream as broken:
+        _refuse_break(path, layout, broken)
+
+
+def _refuse_break(path: Path, layout: Layout, broken: BrokenStream) -> None:
+    """Refuse what breaks off, and an empty file that should have a header."""
+    if broken.line or layout.kind not in ("txt", "jsonl"):
         raise CorpusError(str(broken.row(path))) from None
-    if header is None:
-        raise CorpusError(f"{path}: there is no header row, only blank lines")
-    if header.fault:
-        raise CorpusError(f"{path}: line {header.line}: {header.fault}")
-    _chosen(path, header.fields, field)
-    return tuple(header.fields)
 
 
-def _read_delimited(
-    path: Path, found: Iterator[Fields], field: str | None
+def open_lines(name: str, lines: Iterable[bytes], layout: Layout) -> Opened:
+    """Read what lines begin with: the header of a table, or nothing of a text."""
+    match layout.kind:
+        case "txt":
+            return Opened((SOURCE,), Dialect(), _text_records(name, lines, layout.field))
+        case "jsonl":
+            return _open_jsonl(name, iter(lines), layout.field)
+        case "tsv":
+            return _open_delimited(name, open_tsv(lines), layout)
+        case "csv":
+            return _open_delimited(name, open_csv(lines, layout.texts, layout.delimiter), layout)
+    raise AssertionError(f"{layout.kind} is not of lines")
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _text_records(
+    name: str, lines: Iterable[bytes], field: str | None
 ) -> Iterator[Record | BadRow]:
-    columns = _header(path, found, field)
-    place = columns.index(_chosen(path, columns, field))
-    for one in found:
+    if field is not None:
+        raise CorpusError(
+            f"{name}: plain text has no column {field!r}; leave --field out, or say with --format "
+            "which table it is"
+        )
+    for number, line in enumerate(lines, start=1):
+        yield line_record(name, number, line.removesuffix(b"\r"))
+
+
+# --- CSV and TSV ----------------------------------------------------------------------------------
+
+
+def _open_delimited(name: str, table: Delimited, layout: Layout) -> Opened:
+    header = table.header
+    if header is None:
+        raise CorpusError(f"{name}: {NO_HEADER}")
+    if header.fault:
+        way_on = "; name it with --delimiter" if header.fault.startswith(AMBIGUOUS) else ""
+        raise CorpusError(f"{name}: line {header.line}: {header.fault}{way_on}")
+    columns = tuple(header.fields)
+    place = columns.index(_chosen(name, columns, layout.field, table.between))
+    dialect = Dialect(table.delimiter, table.line_end)
+    return Opened(columns, dialect, _delimited_records(name, table, columns, place))
+
+
+def _delimited_records(
+    name: str, table: Delimited, columns: tuple[str, ...], place: int
+) -> Iterator[Record | BadRow]:
+    for one in table.records:
         fault = record_fault(one, len(columns))
         if fault:
-            yield BadRow(str(path), one.line, fault, excerpt(one.text))
+            yield BadRow(name, one.line, fault, excerpt(one.text))
         else:
             yield Record(one.fields[place], one.line, columns, one.fields)
 
 
-def _read_jsonl(path: Path, field: str | None) -> Iterator[Record | BadRow]:
-    name = ""
-    for number, line in enumerate(read_lines(path), start=1):
+def _chosen(name: str, there: Sequence[str], field: str | None, between: str = "") -> str:
+    """Return the column of the texts; where it is not clear, an error lists those there are."""
+    column = field
+    if column is None:
+        column = there[0] if len(there) == 1 else LEDE
+        if column not in there:
+            listed = excerpt(", ".join(map(repr, there))) or "none"
+            doubt = "; if that is wrong, say --delimiter" if between else ""
+            raise CorpusError(
+                f"{name}: no column is called {LEDE!r}; name the column of the ledes with --field "
+                f"(the columns are {listed}{between}{doubt})"
+            )
+    fault = column_fault(there, [column])
+    if fault:
+        raise CorpusError(f"{name}: {fault}{between}")
+    return column
+
+
+# --- JSON lines -----------------------------------------------------------------------------------
+
+
+def _open_jsonl(name: str, lines: Iterator[bytes], field: str | None) -> Opened:
+    first = next(lines, b"")
+    records = _json_records(name, chain([first], lines), field)
+    return Opened((), Dialect(line_end=line_end(first)), records)
+
+
+def _json_records(
+    name: str, lines: Iterable[bytes], field: str | None
+) -> Iterator[Record | BadRow]:
+    column = ""
+    for number, raw in enumerate(lines, start=1):
+        line = raw.removesuffix(b"\r")
         if not line or line.isspace():
             continue
         try:
             row = json_object(decode(line))
-            name = name or _chosen(path, tuple(row), field)
-            (text,) = json_texts(row, [name])
+            column = column or _chosen(name, tuple(row), field)
+            (text,) = json_texts(row, [column])
             yield Record(text, number, tuple(row), tuple(row.values()))
         except UnicodeDecodeError as error:
-            yield BadRow(str(path), number, encoding_reason(error), excerpt(line))
+            yield BadRow(name, number, encoding_reason(error), excerpt(line))
         except ValueError as error:
-            yield BadRow(str(path), number, str(error), excerpt(line))
+            yield BadRow(name, number, str(error), excerpt(line))
+
+
+# --- Parquet --------------------------------------------------------------------------------------
 
 
 def _read_parquet(path: Path, field: str | None, *, whole: bool) -> Iterator[Record | BadRow]:
@@ -220,7 +287,7 @@ def _opened(path: Path, field: str | None) -> Iterator[tuple["pq.ParquetFile", s
             unpacked(path) as plain,
             pq.ParquetFile(plain, pre_buffer=False, buffer_size=1 << 20) as table,
         ):
-            name = _chosen(path, table.schema_arrow.names, field)
+            name = _chosen(str(path), table.schema_arrow.names, field)
             kind = table.schema_arrow.field(name).type
             if not is_text(kind):
                 raise CorpusError(f"{path}: the column {name!r} is not of strings but of {kind}")

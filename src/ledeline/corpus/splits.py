@@ -1,11 +1,13 @@
 """Training, validation and test: which pair belongs where."""
 
 import datetime
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from ledeline.config import SplitConfig
+from ledeline.corpus.filters import Report
 from ledeline.corpus.store import Numbers, StoredPairs
 from ledeline.errors import ConfigError
 from ledeline.shuffle import shuffled
@@ -23,6 +25,43 @@ def split_by_date(config: SplitConfig, date: datetime.date | None) -> str:
     return TRAIN
 
 
+class Days:
+    """From when to when pairs are; as a string, what to do about a date that is not among them."""
+
+    def __init__(self) -> None:
+        self._first, self._last = datetime.date.max, datetime.date.min
+
+    def count(self, date: datetime.date | None) -> None:
+        """Take in the date of a pair."""
+        if date:
+            self._first, self._last = min(self._first, date), max(self._last, date)
+
+    def __str__(self) -> str:
+        if self._first > self._last:
+            return "no pair has a date"
+        return f"set another date, for the pairs are of {self._first} to {self._last}"
+
+
+def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) -> str:
+    """Say that a split leaves fewer than half of the pairs for training, or nothing."""
+    if config.by == "files" or (config.by == "random" and config.pool == VALID):
+        return ""  # nothing is taken from training
+    keys, valid, test = ("num_valid", "num_test"), config.num_valid, config.num_test
+    way_on = "draw fewer"
+    if config.by == "date":
+        keys, valid, test = ("valid_from", "test_from"), read.get(VALID, 0), read.get(TEST, 0)
+        way_on = str(days)
+    train = read.get(TRAIN, 0)
+    if train >= valid + test:
+        return ""
+    given = [f"split.{key} = {getattr(config, key)}" for key in keys if getattr(config, key)]
+    leave = "leave" if len(given) > 1 else "leaves"
+    return (
+        f"{' and '.join(given)} {leave} only {train:,} of {train + valid + test:,} pairs for "
+        f"training ({valid:,} validate, {test:,} test); {way_on}"
+    )
+
+
 def draw(config: SplitConfig, pairs: StoredPairs) -> tuple[Numbers, Numbers, Numbers]:
     """Draw validation and test pairs at random: rows of validation, of test, and the rest.
 
@@ -34,8 +73,8 @@ def draw(config: SplitConfig, pairs: StoredPairs) -> tuple[Numbers, Numbers, Num
     wanted = config.num_valid + config.num_test
     if wanted > len(different):
         raise ConfigError(
-            f"split.num_valid + split.num_test = {wanted}, and the pool ({config.pool}) has only "
-            f"{len(different)} different pairs"
+            f"split.num_valid + split.num_test = {wanted}, but the filters leave only "
+            f"{len(different)} different pairs of corpus.{config.pool}; draw fewer, or relax them"
         )
     valid = np.sort(different[: config.num_valid])
     test = np.sort(different[config.num_valid : wanted])
@@ -48,6 +87,34 @@ class Part(NamedTuple):
 
     pairs: StoredPairs
     rows: Numbers
+
+
+def split_pools(
+    config: SplitConfig, pools: Mapping[str, StoredPairs], days: Days, report: Report
+) -> dict[str, Part]:
+    """The parts of the pools that train, validate and test; empty ones are left out."""
+    parts = {pool: Part(pairs, np.arange(len(pairs))) for pool, pairs in pools.items()}
+    if config.by == "date":
+        for key, first, split in (
+            ("valid_from", config.valid_from, VALID),
+            ("test_from", config.test_from, TEST),
+        ):
+            if first and not len(parts[split].rows):
+                raise ConfigError(
+                    f"split.{key} = {first}: no pair would be in the split {split}; {days}"
+                )
+    if config.by == "random":
+        pool = config.pool
+        valid, test, rest = draw(config, pools[pool])
+        if pool == TRAIN:
+            parts[TRAIN] = Part(pools[pool], rest)
+        else:
+            report.drop(pool, "not drawn", [], len(rest))
+        for split, rows in ((VALID, valid), (TEST, test)):
+            if len(rows) or split == pool:
+                parts[split] = Part(pools[pool], rows)
+                report.move(pool, split, len(rows))
+    return {split: part for split, part in parts.items() if len(part.rows) or split == TRAIN}
 
 
 def repeated(part: Part, held_out: list[Part]) -> Numbers:

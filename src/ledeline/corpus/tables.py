@@ -10,22 +10,20 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ledeline.corpus import BadRow, Pair, Row
+from ledeline.corpus import BadHeader, BadRow, Pair, Row
+from ledeline.corpus.delimited import Delimited, Record, csv_line, open_csv, open_tsv, tsv_line
+from ledeline.corpus.kinds import PACKED_TOO, Kind, named_kind, table_kind, unknown_table
 from ledeline.corpus.lines import (
     COMPRESSION_SUFFIXES,
     BrokenStream,
-    Record,
-    csv_line,
-    csv_records,
+    RawLines,
     decode,
     encoding_reason,
     excerpt,
     is_encodable,
     json_line,
+    read_blocks,
     read_lines,
-    table_suffix,
-    tsv_line,
-    tsv_records,
     unpacked,
     write_lines,
 )
@@ -35,9 +33,8 @@ from ledeline.staging import whole_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TEXT_SUFFIXES: Final = (".csv", ".tsv", ".jsonl")
-TABLE_SUFFIXES: Final = (".parquet", *TEXT_SUFFIXES)
 NO_COLUMN: Final = "there is no column"  # so the reason begins where one is missing
+NO_HEADER: Final = "there is no header row, only blank lines"
 BATCH_ROWS: Final = 16_384
 
 _ISO_DAY: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
@@ -57,34 +54,24 @@ class Columns(NamedTuple):
         return [name for name in self if name is not None]
 
 
-def read_table(path: Path, *, lede: str, headline: str, date: str | None) -> Iterator[Row]:
+def read_table(
+    path: Path, *, lede: str, headline: str, date: str | None, delimiter: str | None = None
+) -> Iterator[Row]:
     """Yield the rows of a table, in the format that the suffix of its name says.
 
     ``lede``, ``headline`` and ``date`` name columns, which then must be there; with None for
-    ``date`` no dates are wanted. A file that cannot be opened, or is no table by its name, is a
-    ``CorpusError``.
+    ``date`` no dates are wanted. ``delimiter`` is that of CSV; with None it is found by the header.
+    A file that cannot be opened, or is no table by its name, is a ``CorpusError``.
     """
     columns = Columns(lede, headline, date)
-    match table_suffix(path):
-        case ".parquet":
-            return _until_break(path, _read_parquet(path, columns))
-        case ".csv":
-            return _until_break(path, _read_delimited(path, csv_records(path), columns))
-        case ".tsv":
-            return _until_break(path, _read_delimited(path, tsv_records(path), columns))
-        case ".jsonl":
-            return _until_break(path, _read_jsonl(path, columns))
-    raise unknown_suffix(path, with_packed(TABLE_SUFFIXES))
-
-
-def with_packed(suffixes: Sequence[str]) -> list[str]:
-    """Return suffixes, each also as it is of a packed file."""
-    return [suffix + packed for suffix in suffixes for packed in ("", *COMPRESSION_SUFFIXES)]
-
-
-def unknown_suffix(path: Path, known: Sequence[str]) -> CorpusError:
-    """Return the error that lists the suffixes of tables."""
-    return CorpusError(f"{path}: no table by its name, which must end in one of {', '.join(known)}")
+    match table_kind(path):
+        case "parquet":
+            rows = _read_parquet(path, columns)
+        case "jsonl":
+            rows = _read_jsonl(path, columns)
+        case kind:
+            rows = _read_delimited(path, columns, kind, delimiter)
+    return _until_break(path, rows)
 
 
 def _until_break(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
@@ -127,19 +114,30 @@ def parse_date(text: str) -> datetime.date | None:
     raise ValueError(f"{excerpt(text)!r} is no date: it must be written YYYY-MM-DD")
 
 
-def _read_delimited(path: Path, records: Iterator[Record], columns: Columns) -> Iterator[Row]:
-    file = str(path)
-    header = next(records, None)
-    if header is None:
-        yield BadRow(file, 1, "there is no header row, only blank lines", "")
+def _read_delimited(
+    path: Path, columns: Columns, kind: Kind, delimiter: str | None
+) -> Iterator[Row]:
+    file, lines = str(path), RawLines(read_blocks(path))
+    table = open_tsv(lines) if kind == "tsv" else open_csv(lines, columns.named, delimiter)
+    if table.header is None:
+        yield BadHeader(file, 1, NO_HEADER, "")
         return
-    fault = header.fault or column_fault(header.fields, columns.named)
+    fault = header_fault(table, table.header, columns.named)
     if fault:
-        yield BadRow(file, header.line, fault, excerpt(header.text))
+        yield BadHeader(file, table.header.line, fault, excerpt(table.header.text))
         return
-    places = [header.fields.index(name) for name in columns.named]
-    for record in records:
-        yield _delimited_row(file, record, places, len(header.fields))
+    fields = table.header.fields
+    places = [fields.index(name) for name in columns.named]
+    for record in table.records:
+        yield _delimited_row(file, record, places, len(fields))
+
+
+def header_fault(table: Delimited, header: Record, names: list[str]) -> str:
+    """Say why the header of a table cannot be used, or nothing."""
+    if header.fault:
+        return header.fault
+    fault = column_fault(header.fields, names)
+    return fault and fault + table.between
 
 
 def _delimited_row(file: str, record: Record, places: list[int], width: int) -> Row:
@@ -157,7 +155,8 @@ def record_fault(record: Record, width: int) -> str:
     """Say why a record of a delimited file cannot be used, or nothing."""
     if record.fault or len(record.fields) == width:
         return record.fault
-    return f"{len(record.fields)} fields, where the header has {width}"
+    num_fields = len(record.fields)
+    return f"{num_fields} field{'s' * (num_fields > 1)}, where the header has {width}"
 
 
 def _read_jsonl(path: Path, columns: Columns) -> Iterator[Row]:
@@ -183,7 +182,7 @@ def json_texts(record: Mapping[str, object], names: Sequence[str]) -> list[str]:
             raise ValueError(_missing(tuple(islice(record, 50)), name))
         value = record[name]
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"the value of {name!r} is no string but of {type(value).__name__}")
+            raise ValueError(f"the value of {name!r} is {_named(value)}, and must be a string")
         texts.append(value or "")
     return texts
 
@@ -195,12 +194,19 @@ def json_object(line: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("not usable JSON: it is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+        what = error.msg.removesuffix(" at")
+        raise ValueError(f"not JSON: {what} at character {error.pos + 1}") from None
     except ValueError as error:  # a whole number of thousands of digits
         raise ValueError(f"not usable JSON: {str(error).partition(';')[0]}") from None
     if not isinstance(record, dict):
-        raise ValueError(f"no JSON object but of {type(record).__name__}")
+        raise ValueError(f"the line is {_named(record)}, and must be an object")
     return record
+
+
+def _named(value: object) -> str:
+    """What JSON calls a value, which is no string where that is asked."""
+    names = {bool: "true or false", dict: "an object", list: "a list", str: "a string"}
+    return "null" if value is None else names.get(type(value), "a number")
 
 
 def _read_parquet(path: Path, columns: Columns) -> Iterator[Row]:
@@ -214,7 +220,7 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Row]:
             with pq.ParquetFile(plain, pre_buffer=False, buffer_size=1 << 20) as table:
                 fault = _schema_fault(table.schema_arrow, columns)
                 if fault:
-                    yield BadRow(file, 0, fault, "")
+                    yield BadHeader(file, 0, fault, "")
                     return
                 for batch in table.iter_batches(BATCH_ROWS, columns=columns.named):
                     yield from _batch_rows(file, batch, columns, line + 1)
@@ -333,20 +339,19 @@ def write_table(path: Path, rows: Iterable[Mapping[str, str]], columns: Sequence
     A name that is of no table, a value that does not fit the format and a folder that cannot be
     written to are a ``CorpusError``.
     """
-    suffix = table_suffix(path)
-    packed = path.suffix.lower() in COMPRESSION_SUFFIXES
-    if suffix not in TABLE_SUFFIXES or (suffix == ".parquet" and packed):
-        raise unknown_suffix(path, [".parquet", *with_packed(TEXT_SUFFIXES)])
+    kind, packed = named_kind(path), path.suffix.lower() in COMPRESSION_SUFFIXES
+    if kind in (None, "txt") or (kind == "parquet" and packed):
+        raise unknown_table(path, f".parquet, or in .csv, .tsv or .jsonl {PACKED_TOO}")
     values = _checked_values(path, rows, columns)
     with whole_file(path) as part:
-        match suffix:
-            case ".parquet":
+        match kind:
+            case "parquet":
                 _write_parquet(part, values, columns)
-            case ".csv":
+            case "csv":
                 write_lines(part, _csv_lines(values, columns))
-            case ".tsv":
+            case "tsv":
                 write_lines(part, _tsv_lines(path, values, columns))
-            case ".jsonl":
+            case "jsonl":
                 write_lines(part, _jsonl_lines(values, columns))
 
 

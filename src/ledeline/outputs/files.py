@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ledeline.corpus import BadRow
+from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.inputs import File, Input
 from ledeline.corpus.lines import COMPRESSION_SUFFIXES
 from ledeline.errors import ConfigError, CorpusError
@@ -83,8 +84,10 @@ def _refuse_name(path: Path, *, as_json: bool) -> None:
         plain = path.with_suffix("")
         raise CorpusError(f"{path}: headlines are not written packed; write {plain} and pack it")
     if suffix != ".txt" and suffix not in TABLES:
-        known = ", ".join(TABLES)
-        raise CorpusError(f"{path}: the name must end in .txt for headlines alone, or in {known}")
+        raise CorpusError(
+            f"{path}: the name must end in .txt for headlines alone, or in .csv, .tsv, .jsonl or "
+            ".parquet for a table"
+        )
 
 
 def _refuse_taken(path: Path, *, resume: bool) -> None:
@@ -96,8 +99,8 @@ def _refuse_taken(path: Path, *, resume: bool) -> None:
         raise CorpusError(f"{path} is there already; go on with --resume, or name another output")
     if journal_path(path).exists():
         raise CorpusError(
-            f"{path} was begun and not ended; go on with --resume, name another output, or remove "
-            f"{journal_path(path)}"
+            f"{path} was begun and not finished; go on with --resume, name another output, or "
+            f"remove {journal_path(path)}"
         )
 
 
@@ -118,11 +121,20 @@ def _opened(
 def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
     if as_json:
         return JsonLines()
-    match path.suffix.lower():
-        case ".jsonl":
-            return JsonTable(given.name, given.columns, column)
-        case ".csv":
-            return Delimited("CSV", given.name, given.columns, column)
-        case ".tsv":
-            return Delimited("TSV", given.name, given.columns, column)
-    return PlainLines()
+    suffix = path.suffix.lower()
+    if suffix == ".txt":
+        return PlainLines()
+    dialect = _dialect(suffix, given)
+    if suffix == ".jsonl":
+        return JsonTable(given.name, given.columns, column, dialect.line_end)
+    kind = suffix.removeprefix(".").upper()
+    return Delimited(kind, given.name, given.columns, column, dialect)
+
+
+def _dialect(suffix: str, given: Input) -> Dialect:
+    """How to write a table of text: as the input, where that is of the same family."""
+    if given.kind == suffix.removeprefix("."):
+        return given.dialect
+    if {given.kind, suffix.removeprefix(".")} == {"csv", "tsv"}:
+        return given.dialect._replace(delimiter=",")
+    return Dialect()

@@ -4,11 +4,12 @@ A line begins with what is known before there is a headline. By that, and by how
 that goes on knows the lines of the run before it, whether they are whole or torn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ledeline.corpus import BadRow
-from ledeline.corpus.lines import csv_line, json_line, tsv_line
+from ledeline.corpus.delimited import Dialect, csv_line, tsv_line
+from ledeline.corpus.lines import json_line
 from ledeline.corpus.records import Record
 from ledeline.errors import CorpusError
 from ledeline.outputs import Answer
@@ -98,10 +99,12 @@ class JsonTable:
     has_bad_rows: Final = False
     is_table: Final = True
     is_quoted: Final = False
-    endings: Final = (b'"}\n',)
 
-    def __init__(self, name: str, columns: Sequence[str], column: str) -> None:
-        self._name, self._column = name, column
+    def __init__(
+        self, name: str, columns: Sequence[str], column: str, line_end: str = "\n"
+    ) -> None:
+        self._name, self._column, self._line_end = name, column, line_end
+        self.endings = (b'"}' + line_end.encode(),)
         refuse_taken(name, columns, column)
         for one in columns:
             if columns.count(one) > 1:
@@ -121,24 +124,28 @@ class JsonTable:
         place = f"{self._name}: line {record.line}"
         refuse_taken(place, record.columns, self._column)
         try:
-            return json_line(record.row | {self._column: headline})
+            line = json_line(record.row | {self._column: headline})
         except TypeError:
             raise _unfit(place, record, "JSON") from None
+        return line.removesuffix("\n") + self._line_end
 
 
 class Delimited:
-    """The rows of a table with a field added, between commas or between tabs."""
+    """The rows of a table with a field added: CSV, or TSV, which has no quotes."""
 
     has_bad_rows: Final = False
     is_table: Final = True
 
-    def __init__(self, kind: str, name: str, columns: Sequence[str], column: str) -> None:
+    def __init__(
+        self, kind: str, name: str, columns: Sequence[str], column: str, dialect: Dialect
+    ) -> None:
         refuse_taken(name, columns, column)
         self._kind, self._name, self._columns = kind, name, tuple(columns)
-        self._join: Callable[[Sequence[str]], str] = csv_line if kind == "CSV" else tsv_line
+        self._dialect = dialect
         self.is_quoted = kind == "CSV"
-        self.endings = (b'"\n' if kind == "CSV" else b"\n",)
-        self.header = self._encoded(f"{name}: the header", [*columns, column])
+        self.endings = (b'"' * self.is_quoted + dialect.line_end.encode(),)
+        header = self._encoded(f"{name}: the header", [*columns, column])
+        self.header = dialect.mark.encode() + header
 
     def beginning(self, record: Record | BadRow) -> bytes:
         """The other fields."""
@@ -162,7 +169,7 @@ class Delimited:
 
     def _encoded(self, place: str, cells: Sequence[str]) -> bytes:
         try:
-            return self._join(cells).encode()
+            return self._joined(cells).encode()
         except UnicodeEncodeError:
             raise CorpusError(
                 f"{place} holds half a character (a lone surrogate), which {self._kind} cannot; "
@@ -170,6 +177,12 @@ class Delimited:
             ) from None
         except ValueError as error:
             raise CorpusError(f"{place} {error}") from None
+
+    def _joined(self, cells: Sequence[str]) -> str:
+        delimiter, line_end, _ = self._dialect
+        if self._kind == "TSV":
+            return tsv_line(cells, line_end)
+        return csv_line(cells, delimiter, line_end)
 
 
 class Journal:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledeline.corpus import BadRow
 from ledeline.corpus.inputs import File, Input
-from ledeline.corpus.lines import table_suffix
 from ledeline.corpus.records import SOURCE, Record, read_batches, read_records, read_schema
 from ledeline.corpus.tables import BATCH_ROWS, unsound_parquet
 from ledeline.errors import CorpusError
@@ -36,6 +35,11 @@ class ParquetTable:
     needs_whole_records: Final = False  # they are read again at the end
 
     def __init__(self, path: Path, given: Input, column: str) -> None:
+        if given.kind != "txt" and not given.can_be_read_again:
+            raise CorpusError(
+                f"{path}: a table of {given.name} cannot become Parquet, for which it is read "
+                "twice; name a file with --input, or write .jsonl"
+            )
         refuse_taken(given.name, given.columns, column)
         self._path, self._given = path, given
         self._journal = GrowingFile(journal_path(path), Journal())
@@ -103,9 +107,9 @@ class ParquetTable:
     def _batches(self) -> Iterator["pa.RecordBatch"]:
         """The table without the new column."""
         given = self._given
-        if not isinstance(given, File) or not given.is_table:
+        if not isinstance(given, File) or given.kind == "txt":
             rows: Iterator[Sequence[Any]] = ((text,) for text in self._noted(SOURCE))
-        elif table_suffix(given.path) == ".parquet":
+        elif given.kind == "parquet":
             yield from read_batches(given.path, given.field)
             return
         else:
@@ -153,10 +157,10 @@ def _schema(given: Input) -> "pa.Schema":
     import pyarrow as pa
 
     if isinstance(given, File):
-        match table_suffix(given.path):
-            case ".parquet":
+        match given.kind:
+            case "parquet":
                 return read_schema(given.path, given.field)
-            case ".jsonl":
+            case "jsonl":
                 return _found_schema(given)
     return pa.schema([(name, pa.string()) for name in given.columns])
 
