@@ -228,8 +228,8 @@ def start(options: argparse.Namespace) -> None:
     command = generate_command(options, text)
     took = [
         seconds(lambda: subprocess.run(command, check=True, capture_output=True))
-        for _ in range(options.turns + 1)
-    ][1:]  # the first fills the caches of the disk
+        for _ in range(options.before + options.turns)
+    ][options.before :]  # the first fills the caches of the disk
     print(f"command to end: {statistics.median(took):.2f} s ({min(took):.2f} to {max(took):.2f})")
 
 
@@ -287,9 +287,10 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--lines", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--no-peers", action="store_true")
-    parser.set_defaults(folder=Path("build/memory"))
-    sizes = {"number": 8, "turns": 1, "alone": 2, "threads": 1, "beam": 2, "lines": [16]}
-    quick.offer(parser, model=tiny.model, pairs=tiny.table, folder=tiny.folder, **sizes)
+    parser.set_defaults(before=1, folder=Path("build/memory"))
+    sizes = {"number": 8, "before": 0, "turns": 1, "alone": 2, "threads": 1, "beam": 2}
+    given = {"model": tiny.model, "pairs": tiny.table, "folder": tiny.folder, "lines": [16]}
+    quick.offer(parser, **given, **sizes)
     options = parser.parse_args()
     for part in {*options.parts} - {*PARTS}:
         parser.error(f"there is no part {part}")

@@ -197,7 +197,8 @@ def read_options() -> argparse.Namespace:
     parser.set_defaults(valid=1000, headlines=200, every=200)
     sizes = {"embedding": tiny.MODEL.embedding_size, "hidden": tiny.MODEL.hidden_size, "epochs": 1}
     numbers = {"pairs": 10, "valid": 4, "headlines": 2, "stories": 4, "merges": tiny.MERGES}
-    quick.offer(parser, folder=tiny.folder, beam=2, every=5, **sizes, **numbers)
+    systems = ["encdec", "sgate-spm"]
+    quick.offer(parser, folder=tiny.folder, systems=systems, beam=2, every=5, **sizes, **numbers)
     return parser.parse_args()
 
 
