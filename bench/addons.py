@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import quick
+import tiny
 from addons_figure import (
     PAPER_C,
     SYSTEMS,
@@ -31,7 +33,7 @@ from addons_figure import (
     grouped,
     parsed,
 )
-from addons_runs import read_runs, run_tables, table
+from addons_runs import read_runs, run_tables, table, tiny_study
 from ledeline.analysis.audit import KINDS
 from ledeline.analysis.drawing import picture_format, save
 from ledeline.analysis.report.evaluations import MEASURES, Outcome, read_evaluation, read_summary
@@ -297,6 +299,13 @@ def main() -> None:
     parser.add_argument("--sources", type=Path, help="the test set news with a column source")
     parser.add_argument("--output", type=Path, help="the figure, .svg or .png")
     parser.add_argument("--tables", type=Path, help="a file for the tables; printed without")
+    quick.offer(
+        parser,
+        evals=tiny_study,
+        runs=lambda: tiny.results() / "runs",
+        sources=lambda: tiny.folder() / "tests" / "news.parquet",
+        output=lambda: tiny.folder() / "figure.svg",
+    )
     options = parser.parse_args()
     try:
         if options.output:

@@ -1,13 +1,18 @@
-"""What the journals of runs tell: learning curves, and what training took."""
+"""What the journals of runs tell: learning curves, and what training took; and tiny runs."""
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import tiny
 from addons_figure import NAME, PAPER_C, SYSTEMS, Key, by_size, parsed
+from experiment import TINY, Places, chosen
 from ledeline.analysis.report.markup import percent
 from ledeline.errors import ScoreError
 from ledeline.train.journal import METRICS
@@ -125,3 +130,25 @@ def run_tables(runs: Sequence[Run]) -> list[str]:
             *table(TIME_HEADS, map(time_row, runs), 3),
         ]
     return lines
+
+
+# --- for --quick ----------------------------------------------------------------------------------
+
+
+def tiny_study() -> Path:
+    """Two systems as bench/experiment.py leaves them, and copies of them under other names."""
+    from ledeline.cli import app
+
+    places = Places(tiny.data(), tiny.tests(), tiny.results(), tiny.configs())
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        for run in chosen(places, ["all/encdec-s1", "all/both-s1"], TINY):
+            for command in (run.train(places), run.evaluate(places)):
+                app(command[1:], standalone_mode=False)
+    for kind in ("runs", "evaluations"):
+        done = places.output / kind
+        for data in ("tuned", "wire", "n20k"):
+            shutil.copytree(done / "all", done / data)
+        for name in ("encdec-s2", "both-s2", "both-s1-c100"):
+            system, _, _ = name.partition("-")
+            shutil.copytree(done / "all" / f"{system}-s1", done / "all" / name)
+    return places.output / "evaluations"

@@ -17,14 +17,17 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from unittest.mock import patch
 
 import torch
 
+import quick
+import tiny
 from ledeline import rouge
-from ledeline.config import GateConfig, SearchConfig, SpmConfig, SystemConfig
+from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, SystemConfig
 from ledeline.corpus.inputs import File
 from ledeline.corpus.newsroom import generate as newsroom
 from ledeline.dataset import padded
@@ -41,11 +44,10 @@ from ledeline.search import Found, search
 from ledeline.search.beams import PACES, Pace
 from ledeline.subword import Subwords
 from ledeline.text import PROFILES
-from machine import described
+from machine import cpu_precisions, described
 
 LENGTH, PLAIN_BATCH = 18, 32
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PRECISIONS = ("float16", "float32") if DEVICE == "cuda" else ("int8", "float32")
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -115,12 +117,13 @@ def plain_rate(model: Seq2Seq, sources: Sequence[Sequence[int]], config: SearchC
 # --- what it is measured on -----------------------------------------------------------------------
 
 
-def untrained() -> Loaded:
+def untrained(options: argparse.Namespace) -> Loaded:
     """A system of the paper's size that knows the newsroom's words."""
-    profile = PROFILES["paper"]
-    words = Counter(word for story in newsroom(20_000, 1) for word in profile.words(story.lede))
-    subwords = Subwords.learn(words, 5_000, unknown_words=profile.unknown_words)
-    system = SystemConfig(gate=GateConfig(enabled=True), spm=SpmConfig(enabled=True))
+    profile, stories = PROFILES["paper"], newsroom(options.stories, 1)
+    words = Counter(word for story in stories for word in profile.words(story.lede))
+    subwords = Subwords.learn(words, options.merges, unknown_words=profile.unknown_words)
+    gate, spm = GateConfig(enabled=True), SpmConfig(enabled=True)
+    system = SystemConfig(model=options.sizes, gate=gate, spm=spm)
     return Loaded(Seq2Seq(system, len(subwords)).eval().to(DEVICE), subwords, profile)
 
 
@@ -167,9 +170,10 @@ def most_memory() -> str:
 
 
 def compare(texts: dict[str, list[str]], references: Path | None) -> None:
-    same = sum(map(str.__eq__, *texts.values()))
     total = len(next(iter(texts.values())))
-    print(f"\n{same:,} of {total:,} headlines are the same in both precisions")
+    if len(texts) > 1:
+        same = sum(map(str.__eq__, *texts.values()))
+        print(f"\n{same:,} of {total:,} headlines are the same in both precisions")
     if references is None:
         return
     with references.open(encoding="utf-8") as file:
@@ -181,7 +185,7 @@ def compare(texts: dict[str, list[str]], references: Path | None) -> None:
         print(f"| {precision} | " + " | ".join(f"{100 * one.f1:.2f}" for one in scores) + " |")
 
 
-def main() -> None:
+def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -193,9 +197,18 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--batch", type=int, help="ledes in a batch, where not ours to choose")
     parser.add_argument("--turns", type=int, default=3)
-    options = parser.parse_args()
+    parser.set_defaults(stories=20_000, merges=5_000, sizes=ModelConfig())
+    sizes = {"stories": 16, "merges": tiny.MERGES, "sizes": tiny.MODEL}
+    references = partial(tiny.lines, "headlines.txt", "headline")
+    quick.offer(parser, **sizes, number=8, plain=4, turns=1, references=references)
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = read_options()
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "no GPU"
     print(f"{described()}, torch {torch.__version__}, {device}")
+    precisions = ["float16", "float32"] if DEVICE == "cuda" else cpu_precisions()[::-1]
     started = seconds(lambda: torch.zeros(1, device=DEVICE))
     search_options = SearchConfig(beam=options.beam)
     if options.model is None:
@@ -211,9 +224,9 @@ def main() -> None:
         ledes.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
         print(f"\n| | {head} |\n| --- |" + " ---: |" * 7)
         lines = [f"start of the device {started:.1f} s"]
-        for precision in PRECISIONS:
+        for precision in precisions:
             began = time.perf_counter()
-            loaded = open_model(options.model, DEVICE) if options.model else untrained()
+            loaded = open_model(options.model, DEVICE) if options.model else untrained(options)
             headliner = Timed([loaded], precision)
             loading = time.perf_counter() - began
             warm_up = seconds(lambda one=headliner: one.warm_up(min(2_048, len(texts)), wanted))

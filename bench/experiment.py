@@ -14,14 +14,24 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
+import quick
+import tiny
+
 SYSTEMS = ("encdec", "sgate", "spm", "both")
 CONFIGS = {"both": "sgate-spm"}  # where a configuration is called otherwise
+TINY = [
+    f"model.embedding_size={tiny.MODEL.embedding_size}",
+    f"model.hidden_size={tiny.MODEL.hidden_size}",
+    "train.epochs=1",
+    "train.learning_rate=0.1",  # so that they differ
+    "validation.headlines=4",
+]
 SIZES = {"n20k": 20_000, "n100k": 100_000, "n400k": 400_000}
 
 
@@ -60,6 +70,11 @@ class Places:
     data: Path  # datasets, by the names of configs/: news-paper and so on
     tests: Path  # news.parquet, and Rush's test set
     output: Path
+    configs: Path = Path("configs")
+
+    def config(self, system: str) -> str:
+        """The configuration of a system."""
+        return str(self.configs / f"paper-{CONFIGS.get(system, system)}.toml")
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,13 @@ def plan(places: Places) -> Iterator[Run]:
     yield narrow(places)
 
 
+def chosen(places: Places, only: Sequence[str], also: Sequence[str]) -> Iterator[Run]:
+    """The runs that are called as one of the patterns, with further options of the training."""
+    for run in plan(places):
+        if any(fnmatch(run.name, one) for one in only):
+            yield replace(run, options=[*run.options, *(f"--{option}" for option in also)])
+
+
 def on_less(places: Places, seed: int) -> Iterator[Run]:
     """All systems on each part of the news."""
     for data in ("n100k", "wire", "n400k", "n20k"):
@@ -127,7 +149,7 @@ def on_news(places: Places, data: str, system: str, seed: int, c: int | None = N
     suffix = "" if c is None else f"-c{c}"
     sets = ("news", "rush") if data == "all" else ("news",)
     options += RECIPES[data].options
-    return Run(f"{data}/{system}-s{seed}{suffix}", config(system), options, sets)
+    return Run(f"{data}/{system}-s{seed}{suffix}", places.config(system), options, sets)
 
 
 def tuned(places: Places, system: str) -> Run:
@@ -138,7 +160,7 @@ def tuned(places: Places, system: str) -> Run:
         "--train.learning_rate=0.0005",
         *Recipe(6, 3).options,
     ]
-    return Run(f"tuned/{system}-s1", config(system), options, ("rush",))
+    return Run(f"tuned/{system}-s1", places.config(system), options, ("rush",))
 
 
 def natural(places: Places) -> Run:
@@ -155,12 +177,7 @@ def narrow(places: Places) -> Run:
 def boxed(places: Places, name: str, recipe: Recipe, *more: str) -> Run:
     """A system with the configuration of the model in the box."""
     options = [f"--data.dataset={places.data / 'news-natural'}", *recipe.options, *more]
-    return Run(name, "configs/model-in-the-box.toml", options, ("news",))
-
-
-def config(system: str) -> str:
-    """The configuration of a system."""
-    return f"configs/paper-{CONFIGS.get(system, system)}.toml"
+    return Run(name, str(places.configs / "model-in-the-box.toml"), options, ("news",))
 
 
 # --- doing it ---------------------------------------------------------------------------------
@@ -179,6 +196,7 @@ def do(run: Run, places: Places) -> bool:
         seconds = time.monotonic() - began
         print(f"{run.name}: {command[1]} {code or 'done'}, {seconds:,.0f} s", flush=True)
         if code:
+            print(*log.read_text(encoding="utf-8").splitlines()[-5:], sep="\n", flush=True)
             return False
     return True
 
@@ -189,21 +207,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of datasets")
     parser.add_argument("--tests", type=Path, default=Path("data/tests"), help="of test sets")
     parser.add_argument("--output", type=Path, default=Path("build/results"))
+    parser.add_argument("--configs", type=Path, default=Path("configs"), help="of configurations")
     parser.add_argument("--only", nargs="*", default=["*"], help="runs, such as all/* or n20k/*-s1")
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
     parser.add_argument("--list", action="store_true", help="print commands instead of running")
     parser.add_argument(
         "--also", nargs="*", default=[], help="for each training, as run.fast=false"
     )
+    tiny_places = {"data": tiny.data, "tests": tiny.tests, "output": tiny.results}
+    quick.offer(parser, **tiny_places, configs=tiny.configs, only=["all/both-s1"], also=TINY)
     arguments = parser.parse_args()
-    places = Places(arguments.data, arguments.tests, arguments.output)
-    wanted = [run for run in plan(places) if any(fnmatch(run.name, one) for one in arguments.only)]
-    also = [f"--{option}" for option in arguments.also]
-    runs = [replace(run, options=[*run.options, *also]) for run in wanted]
-    if arguments.list:
+    places = Places(arguments.data, arguments.tests, arguments.output, arguments.configs)
+    runs = list(chosen(places, arguments.only, arguments.also))
+    if arguments.list or arguments.quick:
         for run in runs:
             commands = run.train(places), run.evaluate(places)
             print(f"# {run.name}", *map(shlex.join, commands), sep="\n")
+    if arguments.list:
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with ThreadPoolExecutor(arguments.workers) as pool:

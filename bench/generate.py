@@ -21,6 +21,8 @@ from pathlib import Path
 
 import torch
 
+import quick
+import tiny
 from ledeline import rouge
 from ledeline.config import SearchConfig
 from ledeline.corpus.tables import read_table
@@ -28,8 +30,9 @@ from ledeline.dataset import padded
 from ledeline.headliner import Headliner, Options
 from ledeline.model.files import load_model
 from ledeline.search import search
-from machine import described
-from peers import PEERS, PeerError, measure
+from machine import cpu_precisions, described
+from peers import PeerError, measure
+from toolkits import PEERS, STAND_IN
 
 LENGTH, BATCH = 18, 32
 FORCED = SearchConfig(beam=20, min_length=LENGTH, max_length=LENGTH)
@@ -131,15 +134,14 @@ def speed(options: argparse.Namespace) -> None:
     loaded = load_model(options.model)
     sources = [loaded.subwords.encode(loaded.profile.words(text)) for text in texts]
     runners: list[Ours | Plain | Peer] = [
-        Ours(options.model, "float32", texts),
-        Ours(options.model, "int8", texts),
+        *(Ours(options.model, precision, texts) for precision in cpu_precisions()),
         Plain(options.model, sources),
     ]
     if not options.no_peers:
         largest = 5130  # of the toolkits' vocabulary
         runners += [
             Peer(peer, [[min(id_, largest) for id_ in row] for row in sources], options.threads)
-            for peer in PEERS
+            for peer in ([STAND_IN] if options.quick else PEERS)
         ]
     rates: dict[int, list[float]] = {}
     alone: dict[int, list[float]] = {}
@@ -194,7 +196,7 @@ def beams(options: argparse.Namespace) -> None:
 
 def quality(options: argparse.Namespace) -> None:
     pairs, scores, texts = pairs_of(options, options.number), {}, {}
-    for precision in ("float32", "int8"):
+    for precision in cpu_precisions():
         headliner = Headliner.load(options.model, precision=precision, device="cpu")
         wanted = Options(search=SearchConfig(beam=options.beam))
         profile = load_model(options.model).profile
@@ -203,8 +205,9 @@ def quality(options: argparse.Namespace) -> None:
         texts[precision] = [headline.text for headline in found]
         settings = rouge.Settings(stem=False)
         scores[precision] = rouge.mean(rouge.score_all(texts[precision], references, settings))
-    same = sum(map(str.__eq__, *texts.values()))
-    print(f"{len(pairs)} pairs, beam {options.beam}; {same} headlines are the same\n")
+    same = sum(len(set(each)) == 1 for each in zip(*texts.values(), strict=True))
+    alike = f"; {same} headlines are the same" if len(texts) > 1 else ""
+    print(f"{len(pairs)} pairs, beam {options.beam}{alike}\n")
     print("| | R-1 | R-2 | R-L |\n| --- | ---: | ---: | ---: |")
     for precision, mean in scores.items():
         values = " | ".join(
@@ -225,14 +228,14 @@ def start(options: argparse.Namespace) -> None:
     command = generate_command(options, text)
     took = [
         seconds(lambda: subprocess.run(command, check=True, capture_output=True))
-        for _ in range(options.turns + 1)
-    ][1:]  # the first fills the caches of the disk
+        for _ in range(options.before + options.turns)
+    ][options.before :]  # the first fills the caches of the disk
     print(f"command to end: {statistics.median(took):.2f} s ({min(took):.2f} to {max(took):.2f})")
 
 
 def memory(options: argparse.Namespace) -> None:
     texts = [lede for lede, _ in pairs_of(options, 10_000)]
-    folder = Path("build/memory")
+    folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
     print("| lines | peak memory, MiB | time, s | lines/s |\n| ---: | ---: | ---: | ---: |")
     for number in options.lines:
@@ -273,7 +276,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=list(PARTS))
+    parts = f"some of {', '.join(PARTS)}; by default all"
+    parser.add_argument("parts", nargs="*", metavar="PART", help=parts)
     parser.add_argument("--model", type=Path, required=True, help="a model folder")
     parser.add_argument("--pairs", type=Path, required=True, help="a table of ledes and headlines")
     parser.add_argument("--number", type=int, default=200, help="pairs of the table")
@@ -283,10 +287,18 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--lines", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--no-peers", action="store_true")
+    parser.set_defaults(before=1, folder=Path("build/memory"))
+    sizes = {"number": 8, "before": 0, "turns": 1, "alone": 2, "threads": 1, "beam": 2}
+    given = {"model": tiny.model, "pairs": tiny.table, "folder": tiny.folder, "lines": [16]}
+    quick.offer(parser, **given, **sizes)
     options = parser.parse_args()
+    for part in {*options.parts} - {*PARTS}:
+        parser.error(f"there is no part {part}")
     torch.set_num_threads(options.threads)
     print(f"{described()}, torch {torch.__version__}, {options.threads} threads")
-    PARTS[options.part](options)
+    for part in options.parts or PARTS:
+        print(f"\n## {part}\n")
+        PARTS[part](options)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ which there are
 Tokens are those of source and headline, <eos> included, without the SPM's <pad>. Memory is what
 PyTorch reserved at most, beyond what the others have, data and Adam's moments included.
 
---quick does it all in tiny sizes, on the CPU where there is no GPU, to see that it runs.
+Where there is no GPU, --quick does it all on the CPU, with graphs that only call.
 """
 
 import argparse
@@ -49,6 +49,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+import quick
+import tiny
 from gpu_epoch import epoch
 from gpu_ways import MAIN_SYSTEMS, SYSTEMS, WAYS, Made, Shape, agree, fast
 from ledeline.model.pairs import Pairs
@@ -59,11 +61,7 @@ from rows import Column, Rows, Table
 from train import CUDA, DEVICE, QUICK, Sizes, num_operations, product
 
 SECONDS_A_TURN = 0.1  # of each way; at least one step
-
-
-QUICK_SHAPE = Shape(8, 6, 4)
 MORE_SHAPES = [Shape(batch) for batch in (64, 256, 1024)] + [Shape(256, i) for i in (16, 32, 64)]
-QUICK_SHAPES = [Shape(4, 6, 4), Shape(8, 5, 4)]
 
 
 def main() -> None:
@@ -89,24 +87,25 @@ def read_options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--dataset", type=Path, help="for `epoch`; --quick makes one")
+    parser.add_argument("--dataset", type=Path, help="for `epoch`")
     parser.add_argument("--pairs", type=int, help="of an epoch: the dataset's, over and over")
     parser.add_argument("--warm", action="store_true", help="an epoch may find kernels compiled")
     parser.add_argument("--replays", type=int, default=4, help="of each shape, behind an epoch")
     parser.add_argument("--systems", help=f"some of {','.join(SYSTEMS)}")
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--json", type=Path, help="write all rows there")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    parser.set_defaults(sizes=Sizes(), shape=Shape(), shapes=MORE_SHAPES, main_systems=MAIN_SYSTEMS)
+    sizes = {"sizes": QUICK, "shape": Shape(8, 6, 4), "shapes": [Shape(4, 6, 4), Shape(8, 5, 4)]}
+    sizes["main_systems"] = MAIN_SYSTEMS[1:]
+    quick.offer(parser, dataset=tiny.dataset, pairs=20, replays=1, turns=1, **sizes)
     options = parser.parse_args()
-    has_data = options.dataset is not None or options.quick
+    has_data = options.dataset is not None
     options.parts = options.parts or [one for one in PARTS if one != "epoch" or has_data]
     options.systems = options.systems.split(",") if options.systems else None
     for one in {*options.parts} - {*PARTS} | {*(options.systems or ())} - {*SYSTEMS}:
         parser.error(f"there is no {one}")
     if "epoch" in options.parts and not has_data:
         parser.error("epoch wants a --dataset")
-    options.sizes, options.shape = (QUICK, QUICK_SHAPE) if options.quick else (Sizes(), Shape())
-    options.turns = min(2, options.turns) if options.quick else options.turns
     return options
 
 
@@ -120,11 +119,11 @@ def wait() -> None:
 
 def prepared(build: Callable[[], Work]) -> tuple[Work, float | None]:
     """A way that has gone some steps, and the most GiB that it reserved so far."""
-    gc.collect()
     if not CUDA:
         run = build()
         run()
         return run, None
+    gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_reserved()
@@ -258,8 +257,8 @@ def sizes(options: argparse.Namespace, rows: Rows) -> bool:
     sides += [Column("steps", "decoder's steps", "d")]
     table = Table(rows, "sizes", Column("system", "system"), *sides, *FIGURES)
     whole = True
-    for system in options.systems or MAIN_SYSTEMS:
-        for shape in QUICK_SHAPES if options.quick else MORE_SHAPES:
+    for system in options.systems or options.main_systems:
+        for shape in options.shapes:
             make = partial(Made, system, options.sizes, shape)
             try:
                 run, memory = prepared(lambda m=make: fast(m()))

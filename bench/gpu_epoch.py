@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,23 +33,12 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from gpu_ways import MAIN_SYSTEMS, configured
+import quick
+from gpu_ways import Calls, Moment, configured
 from ledeline.batches import Draw
-from ledeline.config import (
-    CorpusConfig,
-    DatasetConfig,
-    OptimizerConfig,
-    PrepareConfig,
-    SplitConfig,
-    SubwordConfig,
-    TrainConfig,
-    ValidationConfig,
-)
-from ledeline.corpus.newsroom import Story, generate
-from ledeline.corpus.tables import write_table
+from ledeline.config import OptimizerConfig, TrainConfig, ValidationConfig
 from ledeline.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.dataset import Column as Sequences
-from ledeline.prepare import prepare
 from ledeline.train import loop
 from ledeline.train.captured import Captured
 from ledeline.train.journal import METRICS
@@ -95,7 +84,7 @@ def epoch(options: argparse.Namespace, rows: Rows) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         dataset = dataset_for(options, Path(folder))
         table = Table(rows, "epoch", *COLUMNS)
-        for number, system in enumerate(options.systems or MAIN_SYSTEMS):
+        for number, system in enumerate(options.systems or options.main_systems):
             place = Path(folder) / str(number)
             place.mkdir()
             whole &= in_a_process(options, dataset, system, place, table)
@@ -123,8 +112,8 @@ def in_a_process(
 
 
 def dataset_for(options: argparse.Namespace, folder: Path) -> Path:
-    """The one given, or of the newsroom; of other size where that was asked for."""
-    dataset: Path = options.dataset or newsroom(folder)
+    """The one given; of other size where that was asked for."""
+    dataset: Path = options.dataset
     if options.pairs is None:
         return dataset
     began, longer = time.perf_counter(), folder / "longer"
@@ -133,18 +122,6 @@ def dataset_for(options: argparse.Namespace, folder: Path) -> Path:
     took = time.perf_counter() - began
     print(f"{options.pairs:,} pairs, those of {dataset} over and over: {took:.1f} s\n", flush=True)
     return longer
-
-
-def newsroom(folder: Path) -> Path:
-    table = folder / "pairs.jsonl"
-    write_table(table, (story._asdict() for story in generate(400, 1)), Story._fields)
-    config = PrepareConfig(
-        corpus=CorpusConfig(train=(str(table),)),
-        split=SplitConfig(by="random", num_valid=40),
-        subword=SubwordConfig(merges=200),
-        dataset=DatasetConfig(output=folder / "dataset"),
-    )
-    return prepare(config).folder
 
 
 def write_longer(dataset: Dataset, folder: Path, num_pairs: int) -> None:
@@ -160,7 +137,7 @@ def write_longer(dataset: Dataset, folder: Path, num_pairs: int) -> None:
 def repeated(side: Sequences, wanted: int) -> tuple[np.ndarray, np.ndarray]:
     """So many sequences, end to end, and their lengths."""
     lengths = np.resize(side.lengths(), wanted)
-    return np.resize(side.ids[:], int(lengths.sum())), lengths
+    return np.resize(side.joined(), int(lengths.sum())), lengths
 
 
 # --- the process that trains ----------------------------------------------------------------------
@@ -210,6 +187,16 @@ def seen_steps(seen: Seen) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def captured_anywhere() -> Iterator[None]:
+    """Have the loop take the steps of a GPU where there is none: graphs that only call."""
+    with (
+        patch.object(loop, "can_capture", lambda *_: True),
+        patch.object(loop, "CudaGraphs", Calls),
+    ):
+        yield
+
+
 def trained(config: TrainConfig, folder: Path) -> tuple[Captured | Plain, dict[str, Any]]:
     """One epoch, and what it took."""
     seen, began = Seen(), time.time()
@@ -250,16 +237,18 @@ def seconds_alone(steps: Captured, replays: int) -> float:
     """What all steps of the epoch would take back to back, each shape measured on its own."""
     steps._step.model.train()
     firsts = {shape: number for number, shape in reversed([*enumerate(steps._shapes)])}
+    event = partial(torch.cuda.Event, enable_timing=True) if CUDA else Moment
     events = {}
     for shape, number in firsts.items():
         work = steps._replays.get(shape, partial(steps._learn, shape))
         steps._number.fill_(number)
-        events[shape] = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+        events[shape] = [event(), event()]
         events[shape][0].record()
         for _ in range(replays):
             work()
         events[shape][1].record()
-    torch.cuda.synchronize()
+    if CUDA:
+        torch.cuda.synchronize()
     milliseconds = {shape: a.elapsed_time(b) / replays for shape, (a, b) in events.items()}
     return (
         sum(often * milliseconds[shape] for shape, often in Counter(steps._shapes).items()) / 1000
@@ -286,14 +275,14 @@ def main() -> None:
     parser.add_argument("dataset", type=Path)
     parser.add_argument("place", type=Path, help="folder for the run and what was found")
     parser.add_argument("replays", type=int)
-    parser.add_argument("--quick", action="store_true")
+    parser.set_defaults(sizes=Sizes(), validation=ValidationConfig())
+    quick.offer(parser, sizes=QUICK, validation=ValidationConfig(headlines=4))
     options = parser.parse_args()
-    sizes, train, more = Sizes(), OptimizerConfig(epochs=1), {}
-    if options.quick:
-        sizes, train = QUICK, OptimizerConfig(epochs=1, batch_size=8)
-        more["validation"] = ValidationConfig(headlines=10)
-    config = configured(options.system, sizes.model, options.dataset, train, **more)
-    steps, found = trained(config, options.place / "run")
+    train, model = OptimizerConfig(epochs=1), options.sizes.model
+    more = {"validation": options.validation}
+    config = configured(options.system, model, options.dataset, train, **more)
+    with captured_anywhere() if options.quick and not CUDA else nullcontext():
+        steps, found = trained(config, options.place / "run")
     (options.place / FOUND).write_text(json.dumps(found))
     if isinstance(steps, Captured):
         found |= {"batches": len(steps._shapes), "alone": seconds_alone(steps, options.replays)}

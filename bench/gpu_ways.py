@@ -2,11 +2,13 @@
 
 import argparse
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +26,13 @@ from ledeline.config import (
     SystemConfig,
     TrainConfig,
 )
+from ledeline.dataset import Chunk, Dataset, DatasetWriter, Split
 from ledeline.model.gpu.support import way
 from ledeline.model.pairs import Pairs
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.progress import silent
+from ledeline.subword import Subwords
+from ledeline.text import PAPER
 from ledeline.train.captured import Captured, CudaGraphs, Work
 from ledeline.train.precision import precision
 from ledeline.train.resident import Resident
@@ -65,29 +70,15 @@ def configured(
 # --- the ways to take a step ----------------------------------------------------------------------
 
 
-class Side(NamedTuple):
-    """Made-up sequences of one length, as `ledeline.dataset.Column` has them."""
-
-    ids: np.ndarray
-    shape: tuple[int, int]
-
-    def lengths(self) -> np.ndarray:
-        """All alike."""
-        return np.full(self.shape[0], self.shape[1])
-
-
-class MadeUp:
-    """As many pairs as a batch has, as `ledeline.dataset.Split` has them."""
-
-    def __init__(self, sizes: Sizes, shape: Shape) -> None:
-        lengths = shape.source, shape.headline - 1
-        self.sources, self.headlines = (
-            Side(random_ids(sizes, shape.batch, one).flatten().numpy(), (shape.batch, one))
-            for one in lengths
-        )
-
-    def __len__(self) -> int:
-        return self.sources.shape[0]
+def made_up(sizes: Sizes, shape: Shape) -> Split:
+    """As many pairs as a batch has, all of one length."""
+    sides = (random_ids(sizes, shape.batch, one) for one in (shape.source, shape.headline - 1))
+    parts = [(ids.flatten().numpy(), np.full(len(ids), ids.shape[1])) for ids in sides]
+    with TemporaryDirectory() as folder:
+        writer = DatasetWriter(Path(folder), PAPER, Subwords.learn({"word": 1}, 0))
+        writer.write_split("train", [Chunk(*parts[0], *parts[1])])
+        writer.finish()
+        return Dataset(Path(folder))["train"]  # its files stay mapped
 
 
 class Made:
@@ -103,7 +94,7 @@ class Made:
             OptimizerConfig(batch_size=shape.batch),
             run=RunConfig(precision=precision),
         )
-        self.split, self.shape, self.run = MadeUp(sizes, shape), shape, config.run
+        self.split, self.shape, self.run = made_up(sizes, shape), shape, config.run
         self.model = Seq2Seq(config.system, sizes.vocabulary).to(DEVICE).train()
         self.step = Step(self.model, self.model, adam(self.model), config)
         set_rate(self.step.optimizer, LEARNING_RATE)
@@ -129,6 +120,18 @@ class Calls:
     def capture(self, work: Work) -> Work:
         """As it is."""
         return work
+
+
+class Moment:
+    """An event where there is no GPU."""
+
+    def record(self) -> None:
+        """It is now."""
+        self._time = time.perf_counter()
+
+    def elapsed_time(self, other: "Moment") -> float:
+        """Milliseconds from this one to another."""
+        return 1000 * (other._time - self._time)
 
 
 def eager(made: Made) -> Work:
@@ -189,10 +192,11 @@ class Learned(NamedTuple):
 
 def agree(options: argparse.Namespace, rows: Rows) -> bool:
     """Print how far the ways are apart; False where it is too far in float32."""
+    kinds = precisions()
     table, worst = Table(rows, "agree", *COLUMNS), 0.0
     for system in options.systems or SYSTEMS:
         exact = math.nan
-        for kind in ("float32", "bfloat16"):
+        for kind in kinds:
             with no_tf32():
                 make = partial(Made, system, options.sizes, options.shape, 0.0, kind)
                 found = {
@@ -209,6 +213,17 @@ def agree(options: argparse.Namespace, rows: Rows) -> bool:
                 table.add(**figures, off_float32=abs(one.loss / exact - 1))
     print(f"\nat most {worst:.1e} apart in float32; {CLOSE:.0e} is allowed", flush=True)
     return worst <= CLOSE
+
+
+def precisions() -> list[str]:
+    """In what steps can be taken; where bfloat16 is not among it, that is said."""
+    try:
+        with torch.autocast(DEVICE, torch.bfloat16):
+            torch.nn.LSTM(1, 1, device=DEVICE)(torch.zeros(1, 1, 1, device=DEVICE))
+    except RuntimeError:
+        print("bfloat16 is left out: this device has no LSTM in it\n", flush=True)
+        return ["float32"]
+    return ["float32", "bfloat16"]
 
 
 def learned(made: Made, wanted: Any) -> Learned:

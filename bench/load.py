@@ -27,6 +27,8 @@ from urllib.request import urlopen
 
 import torch
 
+import quick
+import tiny
 from ledeline.headliner import Headliner
 from ledeline.server.messages import answer
 from load_client import busy
@@ -35,6 +37,8 @@ from rows import Column, Rows, Table
 
 CLIENT: Final = Path(__file__).with_name("load_client.py")
 WARM_UP: Final = 3.0  # seconds of each number of callers that do not count
+EARLY: Final = 2000  # requests after which memory should stay where it is
+SAMPLE: Final = 1000
 MOST: Final = 100_000  # requests of each number of callers
 # What a server is told beside its model: callers are never sent away.
 ROOM: Final = (
@@ -43,8 +47,6 @@ ROOM: Final = (
     "--server.shutdown_seconds=600",
     "--server.access_log=false",
 )
-EARLY: Final = 2000  # requests after which memory should stay where it is
-SAMPLE: Final = 1000
 SECONDS_AT_MOST: Final = 600.0
 PEACE: Final = 0.15  # cores that others may have
 
@@ -137,22 +139,21 @@ class Offline:
         return sum(one != {"headlines": [self.answers[text]]} for text, one in answers)
 
 
-def speed(options: argparse.Namespace, texts: Sequence[str], rows: Rows) -> None:
+def speed(options: argparse.Namespace, server: Server, texts: Sequence[str], rows: Rows) -> None:
     offline, table = Offline(options, texts), None
-    with served(options) as server:
-        for turn in range(1, options.turns + 1):
-            before = in_peace(offline.figures, options)
-            found = [
-                in_peace(lambda n=callers: loaded(options, server, texts, offline, n), options)
-                for callers in options.callers
-            ]
-            after = in_peace(offline.figures, options)
-            table = table or Table(rows, "speed", *SPEED)
-            table.add(turn=turn, callers="offline, before", **before)
-            for callers, figures in zip(options.callers, found, strict=True):
-                share = figures["rate"] / statistics.mean([before["rate"], after["rate"]])
-                table.add(turn=turn, callers=str(callers), of_offline=share, **figures)
-            table.add(turn=turn, callers="offline, after", **after)
+    for turn in range(1, options.turns + 1):
+        before = in_peace(offline.figures, options)
+        found = [
+            in_peace(lambda n=callers: loaded(options, server, texts, offline, n), options)
+            for callers in options.callers
+        ]
+        after = in_peace(offline.figures, options)
+        table = table or Table(rows, "speed", *SPEED)
+        table.add(turn=turn, callers="offline, before", **before)
+        for callers, figures in zip(options.callers, found, strict=True):
+            share = figures["rate"] / statistics.mean([before["rate"], after["rate"]])
+            table.add(turn=turn, callers=str(callers), of_offline=share, **figures)
+        table.add(turn=turn, callers="offline, after", **after)
 
 
 def in_peace(measure: Callable[[], dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
@@ -170,8 +171,8 @@ def loaded(
     offline: Offline,
     callers: int,
 ) -> dict[str, Any]:
-    job = {"callers": callers, "beam": options.beam, "most": MOST}
-    job |= {"warm_up": WARM_UP, "seconds": options.seconds}
+    job = {"callers": callers, "beam": options.beam, "most": options.most}
+    job |= {"warm_up": options.warm_up, "seconds": options.seconds}
     return summary(called(server, texts, **job), offline)
 
 
@@ -197,18 +198,17 @@ def summary(found: dict[str, Any], offline: Offline) -> dict[str, Any]:
 # --- memory -------------------------------------------------------------------------------------
 
 
-def memory(options: argparse.Namespace, texts: Sequence[str], rows: Rows) -> None:
-    with served(options) as server:
-        job = {"callers": max(options.callers), "beam": options.beam, "most": options.memory}
-        job |= {"warm_up": 0.0, "seconds": SECONDS_AT_MOST, "sample": SAMPLE}
-        began = time.perf_counter()
-        found = called(server, texts, **job)["resident"]
+def memory(options: argparse.Namespace, server: Server, texts: Sequence[str], rows: Rows) -> None:
+    job = {"callers": max(options.callers), "beam": options.beam, "most": options.memory}
+    job |= {"warm_up": 0.0, "seconds": SECONDS_AT_MOST, "sample": options.sample}
+    began = time.perf_counter()
+    found = called(server, texts, **job)["resident"]
     took = time.perf_counter() - began
     print(f"{max(options.callers)} callers, beam {options.beam}, {took:.0f} s\n")
     table = Table(rows, "memory", *MEMORY)
     for requests, size in found:
         table.add(requests=requests, resident=size / 2**20)
-    later = [(requests, size) for requests, size in found if requests >= EARLY]
+    later = [(requests, size) for requests, size in found if requests >= options.early]
     growth = 100 * (later[-1][1] / later[0][1] - 1)
     slope = statistics.linear_regression(*zip(*later, strict=True)).slope
     figures = {"growth": growth, "slope": slope}
@@ -219,7 +219,7 @@ def memory(options: argparse.Namespace, texts: Sequence[str], rows: Rows) -> Non
     )
 
 
-def main() -> None:
+def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -238,13 +238,26 @@ def main() -> None:
         "--serve", nargs="*", default=[], help="settings of the server, section.key=value"
     )
     parser.add_argument("--json", type=Path, help="write all rows there")
+    parser.set_defaults(warm_up=WARM_UP, most=MOST, sample=SAMPLE, early=EARLY)
+    sizes = {"number": 4, "callers": [1, 2], "warm_up": 0.0, "tries": 1, "beam": 1}
+    requests = {"most": 6, "memory": 6, "sample": 2, "early": 4}
+    quick.offer(parser, model=tiny.model, ledes=tiny.ledes, **sizes, **requests)
     options = parser.parse_args()
     options.serve = [f"--{one}" for one in options.serve]
+    return options
+
+
+def main() -> None:
+    options = read_options()
     about = f"{described()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
     print(f"{about}\n", flush=True)
     with options.ledes.open(encoding="utf-8") as file:
         texts = [line.rstrip("\n") for line in islice(file, options.number)]
-    (memory if options.memory else speed)(options, texts, Rows(options.json, about))
+    parts = [speed, memory] if options.quick else [memory if options.memory else speed]
+    rows = Rows(options.json, about)
+    with served(options) as server:
+        for part in parts:
+            part(options, server, texts, rows)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,16 @@ def accelerator() -> str:
     return ", ".join([gpu, *(f"{name} {_version(name)}" for name in ("torch", "triton"))])
 
 
+def cpu_precisions() -> list[str]:
+    """In what this CPU can search; where int8 is not among it, that is said."""
+    from ledeline.model.products import has_int8  # here, for toolkits run without ledeline
+
+    if has_int8():
+        return ["float32", "int8"]
+    print("int8 is left out: it needs a processor with VNNI and a torch with oneDNN")
+    return ["float32"]
+
+
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+import quick
+import tiny
 from ledeline.analysis.aligner import METHODS
 from ledeline.analysis.audit import KINDS
 from ledeline.analysis.folder import ALIGNMENT
@@ -61,12 +63,12 @@ TEST_SEED = 2  # stories 0, 1, ... of this seed are for testing; those of seed 1
 class Lines(Nobody):
     """A watch that prints a line now and then."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, every: int) -> None:
+        self._name, self._every = name, every
 
     def looks(self, look: Look) -> None:
-        """Print a line every 200 steps."""
-        if look.step % 200 == 0:
+        """Print a line every so many steps."""
+        if look.step % self._every == 0:
             print(
                 f"{self._name}: epoch {look.epoch} step {look.step} per token "
                 f"{look.means.per_token:.3f} {look.pairs_per_second:,.0f} pairs/s",
@@ -86,13 +88,13 @@ def made_dataset(options: argparse.Namespace) -> Path:
     folder: Path = options.folder / "dataset"
     if not folder.exists():
         table = options.folder / "pairs.jsonl"
-        stories = generate(options.pairs + 1000, 1)
+        stories = generate(options.pairs + options.valid, 1)
         write_table(table, (story._asdict() for story in stories), Story._fields)
         prepare(
             PrepareConfig(
                 text=TextConfig(profile="natural"),
                 corpus=CorpusConfig(train=(str(table),)),
-                split=SplitConfig(by="random", num_valid=1000),
+                split=SplitConfig(by="random", num_valid=options.valid),
                 subword=SubwordConfig(merges=options.merges),
                 dataset=DatasetConfig(output=folder),
             )
@@ -114,7 +116,7 @@ def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
             halve_from=options.halve_from,
             seed=options.seed,
         ),
-        validation=ValidationConfig(headlines=200, samples=0),
+        validation=ValidationConfig(headlines=options.headlines, samples=0),
         run=RunConfig(checkpoint_every=2000),
     )
     train(
@@ -122,7 +124,7 @@ def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
         options.folder / name,
         resume=True,
         max_minutes=options.max_minutes,
-        watch=Lines(name),
+        watch=Lines(name, options.every),
     )
 
 
@@ -175,7 +177,7 @@ def facts(folder: Path) -> str:
     return f"best of {len(valid)} epochs: {best['epoch']}, loss per token {best['per_token']:.4f}"
 
 
-def main() -> None:
+def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/newsroom"))
     parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=list(SYSTEMS))
@@ -192,8 +194,16 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--stories", type=int, default=1000, help="for testing")
     parser.add_argument("--only-train", action="store_true", help="leave the tables out")
-    options = parser.parse_args()
+    parser.set_defaults(valid=1000, headlines=200, every=200)
+    sizes = {"embedding": tiny.MODEL.embedding_size, "hidden": tiny.MODEL.hidden_size, "epochs": 1}
+    numbers = {"pairs": 10, "valid": 4, "headlines": 2, "stories": 4, "merges": tiny.MERGES}
+    systems = ["encdec", "sgate-spm"]
+    quick.offer(parser, folder=tiny.folder, systems=systems, beam=2, every=5, **sizes, **numbers)
+    return parser.parse_args()
 
+
+def main() -> None:
+    options = read_options()
     options.folder.mkdir(parents=True, exist_ok=True)
     dataset = made_dataset(options)
     for name in options.systems:

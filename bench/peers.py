@@ -25,6 +25,8 @@ was not tried.
 All headlines are N words long: the end is forbidden before, and there they are cut. The worker
 checks it. Latency is the time of one source alone, the preparation of its batch included, as a
 service would see it.
+
+--quick takes the toolkits that are installed, and a stand-in that only waits.
 """
 
 import argparse
@@ -37,34 +39,22 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import quick
 from machine import described
+from toolkits import ALL, NUM_SPECIALS, PEERS, STAND_IN, VOCABULARY, Generate
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "build" / "peers"
-VOCABULARY, NUM_SPECIALS = 5131, 4  # a type is t4, t5, ..., t5130; below are <unk>, <s> and so on
-EMBEDDING, HIDDEN, LAYERS = 200, 400, 2
-INIT = 0.1  # weights are uniform between this and its negative
+FOLDER, MARK = ROOT / "build" / "peers", ".installed"
+CONSTRAINTS = ROOT / "constraints.txt"
 TAIL = 3000  # characters of what a failed program said
-
-Generate = Callable[[list[str]], list[str]]  # headlines of sources
 
 
 class PeerError(Exception):
     """A peer could not be installed or measured."""
-
-
-class Peer(NamedTuple):
-    """A toolkit, what to install for it beside torch, and how to load a model into it."""
-
-    title: str
-    requirement: str
-    needs: tuple[str, ...]  # constraints.txt pins those without a version
-    load: Callable[[Path, argparse.Namespace], Generate]
 
 
 def main() -> None:
@@ -78,23 +68,26 @@ def main() -> None:
     lengths = [round(dice.triangular(20, 60, 37)) for _ in range(options.sources)]
     sources = [[dice.randrange(NUM_SPECIALS, VOCABULARY) for _ in range(n)] for n in lengths]
     names = ("beam", "length", "batch", "threads", "turns", "alone")
+    settings = {name: getattr(options, name) for name in names}
+    peers = [options.peer] if options.peer else [*installed(), STAND_IN]
     try:
-        result = measure(options.peer, sources, **{name: getattr(options, name) for name in names})
+        results = [measure(peer, sources, **settings) for peer in peers]
     except PeerError as error:
         sys.exit(str(error))
     print(described())
-    print(f"torch {result['torch']}, {result['threads']} threads")
+    print(f"torch {results[0]['torch']}, {results[0]['threads']} threads")
     print(f"{len(sources)} sources of {min(lengths)} to {max(lengths)} words, ", end="")
     print(f"{statistics.mean(lengths):.1f} in the mean, in batches of {options.batch}; ", end="")
     print(f"beam {options.beam}, headlines of {options.length} words\n")
-    print_table(result)
+    for result in results:
+        print_table(result)
 
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("--peer", choices=PEERS, help="measure it on synthetic sources")
-    what.add_argument("--worker", choices=PEERS, help="what measure runs, with Python of the peer")
+    what.add_argument("--worker", choices=ALL, help="what measure runs, with Python of the peer")
     parser.add_argument("--input", type=Path, help="of the worker: ids, one source in a line")
     parser.add_argument("--sources", type=int, default=200, help="how many synthetic ones")
     parser.add_argument("--beam", type=int, default=20)
@@ -103,6 +96,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--alone", type=int, default=20, help="how many sources for the latency")
+    what.required = not quick.offer(parser, sources=4, beam=2, batch=2, threads=1, turns=1, alone=2)
     options = parser.parse_args()
     if options.worker and not options.input:
         parser.error("--worker needs --input")
@@ -119,6 +113,15 @@ def print_table(result: dict[str, Any]) -> None:
     for values in columns.values():
         print(f"{statistics.median(values):24.1f}{min(values):9.1f}{max(values):9.1f}", end="")
     print()
+
+
+def installed() -> Iterator[str]:
+    """The peers that are there; of the others it is said that they are left out."""
+    for peer in PEERS:
+        if is_installed(FOLDER, peer):
+            yield peer
+        else:
+            print(f"{peer} is left out, for it is not installed; --peer {peer} installs it")
 
 
 # --- for other benches --------------------------------------------------------------------------
@@ -163,22 +166,34 @@ def measure(
 
 def make_environment(folder: Path, peer: str) -> Path:
     """The Python of a peer, in `folder / peer`; installs it there if it is missing or another."""
+    if peer == STAND_IN:
+        return Path(sys.executable)
     if peer not in PEERS:
         raise PeerError(f"there is no peer {peer}, only {', '.join(PEERS)}")
     place, known = folder.resolve() / peer, PEERS[peer]
-    python, mark = place / "bin" / "python", place / ".installed"
-    constraints = ROOT / "constraints.txt"
-    wanted = "\n".join([known.requirement, *known.needs, constraints.read_text()])
-    if mark.exists() and mark.read_text() == wanted:
+    python = place / "bin" / "python"
+    if is_installed(folder, peer):
         return python
     print(f"installing {known.title} in {place}", file=sys.stderr)
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     run(f"making {place}", [sys.executable, "-m", "venv", "--clear", place])
-    needs = ["--constraint", constraints, "torch", *known.needs]
+    needs = ["--constraint", CONSTRAINTS, "torch", *known.needs]
     run(f"installing what {known.title} needs", [*pip, *needs])
     run(f"installing {known.title}", [*pip, "--no-deps", known.requirement])
-    mark.write_text(wanted)
+    (place / MARK).write_text(wanted(peer))
     return python
+
+
+def is_installed(folder: Path, peer: str) -> bool:
+    """Whether a peer is there as it is wanted now."""
+    mark = folder / peer / MARK
+    return mark.exists() and mark.read_text() == wanted(peer)
+
+
+def wanted(peer: str) -> str:
+    """What is to be installed for a peer."""
+    known = PEERS[peer]
+    return "\n".join([known.requirement, *known.needs, CONSTRAINTS.read_text()])
 
 
 def run(what: str, command: Sequence[str | Path], **variables: str) -> str:
@@ -215,176 +230,20 @@ def work(options: argparse.Namespace) -> dict[str, Any]:
         return seconds
 
     with tempfile.TemporaryDirectory() as folder:
-        generate = PEERS[options.worker].load(Path(folder), options)
+        generate = ALL[options.worker].load(Path(folder), options)
         timed(generate, sources)  # the first time warms up
         seconds = [timed(generate, sources) for _ in range(options.turns)]
         alone = [timed(generate, [source]) for source in some[:1] + some][1:]
     if lengths != {options.length}:
         raise SystemExit(f"headlines have {sorted(lengths)} words instead of {options.length}")
     return {
-        "peer": PEERS[options.worker].title,
+        "peer": ALL[options.worker].title,
         "sentences_per_second": [len(sources) / each for each in seconds],
         "latency_ms": [1000 * each for each in alone],
         "output_lengths": [min(lengths), max(lengths)],
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
     }
-
-
-def write_vocabulary(folder: Path) -> Path:
-    """Without the special types, which both toolkits put before these."""
-    file = folder / "vocabulary.txt"
-    file.write_text("".join(f"t{number}\t1\n" for number in range(NUM_SPECIALS, VOCABULARY)))
-    return file
-
-
-def search_options(options: argparse.Namespace) -> dict[str, Any]:
-    """What both toolkits call alike."""
-    return {
-        "beam_size": options.beam,
-        "n_best": 1,
-        "length_penalty": "none",
-        "min_length": options.length,
-        "max_length": options.length,
-        "max_length_ratio": 0,
-        "batch_size": options.batch,
-        "batch_type": "sents",
-    }
-
-
-def load_opennmt(folder: Path, options: argparse.Namespace) -> Generate:
-    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints hold its options
-    for name in ("ahocorasick", "fasttext", "spacy"):  # of transforms that nobody uses here
-        sys.modules[name] = types.ModuleType(name)
-    from onmt.inference_engine import InferenceEnginePY
-    from onmt.inputters.inputter import build_vocab
-    from onmt.model_builder import build_model
-    from onmt.models.model_saver import ModelSaver
-    from onmt.opts import train_opts, translate_opts
-    from onmt.utils.parse import ArgumentParser
-    from torch.optim import SGD
-
-    def parsed(add_options: Callable[[ArgumentParser], None], **values: object) -> Any:
-        parser = ArgumentParser()
-        add_options(parser)
-        return parser.parse_args([f"--{name}={value}" for name, value in values.items()])
-
-    model = parsed(
-        train_opts,
-        data={},
-        src_vocab=write_vocabulary(folder),
-        vocab_size_multiple=1,
-        encoder_type="brnn",
-        decoder_type="rnn",
-        rnn_type="LSTM",
-        global_attention="general",
-        input_feed=1,
-        word_vec_size=EMBEDDING,
-        hidden_size=HIDDEN,
-        layers=LAYERS,
-        param_init=INIT,
-    )
-    model.share_vocab, model.data_task = True, model.model_task
-    ArgumentParser.update_model_opts(model)
-    ArgumentParser.validate_model_opts(model)
-    vocabularies = build_vocab(model, {"src": [], "tgt": []})
-    assert len(vocabularies["src"]) == len(vocabularies["tgt"]) == VOCABULARY
-    built = build_model(model, model, vocabularies, None, -1)
-    saver = ModelSaver(str(folder / "model"), built, model, vocabularies, SGD(built.parameters()))
-    saver.save(0)
-
-    search = parsed(
-        translate_opts,
-        model=folder / "model_step_0.pt",
-        src="unused",
-        output=folder / "unused.txt",
-        gpu=-1,
-        **search_options(options),
-    )
-    ArgumentParser.validate_translate_opts(search)
-    ArgumentParser._get_all_transform_translate(search)
-    ArgumentParser._validate_transforms_opts(search)
-    ArgumentParser.validate_translate_opts_dynamic(search)
-    engine = InferenceEnginePY(search)
-    return lambda sources: [best for (best,) in engine.infer_list(sources)[1]]
-
-
-def load_eole(folder: Path, options: argparse.Namespace) -> Generate:
-    from eole.config.run import PredictConfig, TrainConfig
-    from eole.inference_engine import InferenceEnginePY
-    from eole.inputters.inputter import build_vocab
-    from eole.models.model import get_model_class
-    from eole.models.model_saver import TrainingModelSaver
-    from torch.optim import SGD
-
-    vocabulary, path = str(write_vocabulary(folder)), str(folder / "model")
-    embeddings = {"word_vec_size": EMBEDDING, "position_encoding_type": None}
-    config = TrainConfig(
-        data={},
-        src_vocab=vocabulary,
-        tgt_vocab=vocabulary,
-        share_vocab=True,
-        vocab_size_multiple=1,
-        model={
-            "architecture": "custom",
-            "hidden_size": HIDDEN,
-            "layers": LAYERS,
-            "input_feed": 1,
-            "embeddings": embeddings,
-            "encoder": {"encoder_type": "brnn", "rnn_type": "LSTM"},
-            "decoder": {
-                "decoder_type": "rnn",
-                "rnn_type": "LSTM",
-                "global_attention": "general",
-            },
-        },
-        training={"model_path": path, "param_init_method": "uniform", "param_init": INIT},
-    )
-    vocabularies = build_vocab(config, {"src": [], "tgt": []})
-    assert len(vocabularies["src"]) == len(vocabularies["tgt"]) == VOCABULARY
-    kind = get_model_class(config.model)
-    built = kind.for_training(config.model, vocabularies, config.training, device_id=-1)
-    TrainingModelSaver(path, built, config, vocabularies, SGD(built.parameters())).save(0)
-
-    search = PredictConfig(
-        model_path=path,
-        src="unused",
-        gpu_ranks=[],
-        world_size=0,
-        **search_options(options),
-    )
-    engine = InferenceEnginePY(search)
-    return lambda sources: [best for (best,) in engine.infer_list(sources)[2]]
-
-
-PEERS = {
-    "opennmt-py": Peer(
-        "OpenNMT-py 3.5.1",
-        "OpenNMT-py==3.5.1",
-        (
-            "ConfigArgParse==1.9.0",
-            "numpy",
-            "pyonmttok==1.38.1",
-            "RapidFuzz==3.14.6",
-            "regex==2026.11.9",
-        ),
-        load_opennmt,
-    ),
-    "eole": Peer(
-        "Eole 0.6.4",
-        "eole==0.6.4",
-        (
-            "huggingface_hub",
-            "numpy",
-            "pydantic",
-            "pyonmttok==1.38.1",
-            "PyYAML",
-            "regex==2026.11.9",
-            "safetensors",
-        ),
-        load_eole,
-    ),
-}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The dataset goes to a temporary folder. The command runs in a process of its own
 and the peak is what the kernel counts for it.
 """
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -14,17 +15,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import quick
+import tiny
 from ledeline.batches import Batches
 from ledeline.dataset import Dataset
 from machine import described
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     default = Path(__file__).parent.parent / "configs/newsroom.toml"
-    config, *overrides = sys.argv[1:] or [str(default)]
+    parser.add_argument("config", nargs="?", default=default, help="as of `ledeline prepare`")
+    quick.offer(parser, config=tiny.preparation_file)
+    options, overrides = parser.parse_known_args()
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "dataset"
-        command = [sys.executable, "-m", "ledeline", "prepare", config, *overrides]
+        command = [sys.executable, "-m", "ledeline", "prepare", options.config, *overrides]
         start = time.perf_counter()
         subprocess.run([*command, f"--dataset.output={output}"], check=True)
         seconds = time.perf_counter() - start

@@ -33,6 +33,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import quick
 from ledeline import rouge
 from ledeline.corpus.newsroom import generate
 from machine import described
@@ -86,6 +87,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=5000)
     parser.add_argument("--turns", type=int, default=5)
+    quick.offer(parser, pairs=20, turns=1)
     return parser.parse_args()
 
 

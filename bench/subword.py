@@ -26,6 +26,8 @@ from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
+import quick
+import tiny
 from ledeline.dataset import Dataset
 from ledeline.subword import SPECIALS, Subwords
 from machine import described
@@ -61,6 +63,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--merges", type=int, default=5000)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--learn", action="store_true", help="let subword-nmt learn, too")
+    quick.offer(parser, input=tiny.dataset, lines=24, merges=50, repeats=1, learn=True)
     return parser.parse_args()
 
 

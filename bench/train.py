@@ -16,8 +16,7 @@ of matrices is timed, too. "Of the rate" is the time that the products of a trai
 at the rate of that one, over the time of the whole step. "Peak" is the most memory in a step beyond
 what was there before it, so without weights and Adam's moments.
 
-Then one step of the search, of EncDec+sGate+SPM and of the same weights without the SPM. --quick
-does it all in tiny sizes, to see that it runs.
+Then one step of the search, of EncDec+sGate+SPM and of the same weights without the SPM.
 """
 
 import argparse
@@ -36,6 +35,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
+import quick
+import tiny
 from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
 from ledeline.dataset import Batch
 from ledeline.model.decoder import State
@@ -57,7 +58,7 @@ class Sizes(NamedTuple):
     product: int = 8192 if CUDA else 3072  # rows and columns
 
 
-QUICK = Sizes(50, ModelConfig(embedding_size=6, hidden_size=8), 64)
+QUICK = Sizes(50, tiny.MODEL, 64)
 
 
 def main() -> None:
@@ -77,9 +78,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--source-length", type=int, default=44)
     parser.add_argument("--headline-length", type=int, default=13, help="without <eos>")
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
-    if parser.parse_args().quick:
-        parser.set_defaults(batch=8, source_length=6, headline_length=3, turns=1)
+    quick.offer(parser, batch=8, source_length=6, headline_length=3, turns=1)
     return parser.parse_args()
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import quick
+import tiny
 from ledeline.staging import whole_file
 
 AGENCIES = ("apnews.com", "bloomberg.com")  # and all that begin with:
@@ -28,6 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("news", type=Path)
     parser.add_argument("output", type=Path)
+    quick.offer(parser, news=tiny.news, output=lambda: tiny.folder() / "wire")
     arguments = parser.parse_args()
     for name in ("train", "valid", "test"):
         table = pq.read_table(arguments.news / f"{name}.parquet")
