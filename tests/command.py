@@ -141,9 +141,9 @@ def _become(request: dict, files: list[int]) -> None:  # type: ignore[type-arg]
     os.environ.update(request["environment"])
     for number, file in enumerate(files):
         os.dup2(file, number)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.argv = ["ledeline", *request["arguments"]]
     warnings.simplefilter(os.environ.get("PYTHONWARNINGS", "default"))  # type: ignore[arg-type]
     status = _status()

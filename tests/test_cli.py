@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command import ledeline
 
+from command import ledeline
 from ledeline import __version__
 from ledeline.dataset import Dataset
 

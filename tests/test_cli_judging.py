@@ -1,7 +1,6 @@
 """The verbs score, audit, align, evaluate and report, run as commands."""
 
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -10,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import command
 import pytest
 from typer.testing import CliRunner
 
+import command
 from ledeline import rouge
 from ledeline.cli import app
 from ledeline.config import SearchConfig

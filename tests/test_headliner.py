@@ -21,9 +21,9 @@ from ledeline.dataset import Batch
 from ledeline.errors import ArgumentError, ConfigError, LedelineError, ModelError
 from ledeline.headliner import Headliner, Options
 from ledeline.lede import Lede
+from ledeline.model.cpu import has_int8
 from ledeline.model.files import describe, load_model, load_words
 from ledeline.model.gpu.writer import DeviceWriter
-from ledeline.model.cpu import has_int8
 from ledeline.search import Found
 from ledeline.subword import Subwords
 from ledeline.text import NATURAL

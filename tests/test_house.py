@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import ledeline
-
 from pages import ROOT, blocks, run
 
 SOURCE = ROOT / "src" / "ledeline"

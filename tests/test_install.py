@@ -8,6 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from pages import ROOT
 
 pytestmark = pytest.mark.slow

@@ -1,28 +1,26 @@
 """A packed model is the model it was made of, as far as its storage goes."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import command
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+import command
 from ledeline.config import ModelConfig, SearchConfig, SystemConfig
 from ledeline.corpus.newsroom import generate
 from ledeline.errors import ModelError
 from ledeline.headliner import Headliner, Options
 from ledeline.model import engine
-from ledeline.model.files import SHIPPED, describe, load_model
 from ledeline.model.cpu import has_int8
+from ledeline.model.files import SHIPPED, describe, load_model
 from ledeline.model.products import quantised
 from ledeline.model.storage import as_float32, as_stored
 from ledeline.pack import pack

@@ -9,9 +9,9 @@ import torch
 from ledeline.config import SearchConfig
 from ledeline.dataset import padded
 from ledeline.model import kernels
+from ledeline.model.cpu import has_int8
 from ledeline.model.engine import Engine
 from ledeline.model.pairs import Sources
-from ledeline.model.cpu import has_int8
 from ledeline.model.products import Float32Product, Int8Product
 from ledeline.search import search
 from ledeline.subword import BOS

@@ -4,8 +4,16 @@ from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer import event_file_writer
 
 from ledeline.train.journal import Journal, circumstances, commit
+
+
+@pytest.fixture(autouse=True)
+def _files_are_counted_from_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two files of one second are read in the order of their names, and 10 comes before 9."""
+    counter = type(event_file_writer._global_uid)(0)
+    monkeypatch.setattr(event_file_writer, "_global_uid", counter)
 
 
 def events(folder: Path) -> EventAccumulator:

@@ -29,7 +29,9 @@ def limit() -> int:
     """The newest kind of processor that may be used, as its place in `KINDS`."""
     wanted = os.environ.get(VARIABLE) or KINDS[-1]
     if wanted not in KINDS:
-        raise ConfigError(f"{VARIABLE}={wanted} is no kind of CPU; the kinds are {', '.join(KINDS)}")
+        raise ConfigError(
+            f"{VARIABLE}={wanted} is no kind of CPU; the kinds are {', '.join(KINDS)}"
+        )
     return KINDS.index(wanted)
 
 
