@@ -29,6 +29,15 @@ class Peer(NamedTuple):
     load: Callable[[Path, argparse.Namespace], Generate]
 
 
+def set_up_torch(options: argparse.Namespace) -> None:
+    """No GPU, so many threads, and the same weights each time."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
+    import torch
+
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+
+
 def write_vocabulary(folder: Path) -> Path:
     """Without the special types, which both toolkits put before these."""
     file = folder / "vocabulary.txt"
@@ -51,6 +60,7 @@ def search_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_opennmt(folder: Path, options: argparse.Namespace) -> Generate:
+    set_up_torch(options)
     os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its checkpoints hold its options
     for name in ("ahocorasick", "fasttext", "spacy"):  # of transforms that nobody uses here
         sys.modules[name] = types.ModuleType(name)
@@ -108,6 +118,7 @@ def load_opennmt(folder: Path, options: argparse.Namespace) -> Generate:
 
 
 def load_eole(folder: Path, options: argparse.Namespace) -> Generate:
+    set_up_torch(options)
     from eole.config.run import PredictConfig, TrainConfig
     from eole.inference_engine import InferenceEnginePY
     from eole.inputters.inputter import build_vocab
