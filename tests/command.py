@@ -1,4 +1,4 @@
-"""`ledeline` as a command, without two seconds of importing torch for each.
+"""`ledeline`, and any program in Python, as a command, without two seconds of importing torch.
 
 A process that has imported everything waits at a socket and forks a child for each command. The
 child is a process of its own with its own arguments, folder, environment, streams and exit status,
@@ -15,6 +15,7 @@ import sys
 CONNECTION = "LEDELINE_TEST_COMMANDS"  # the variable with the path of the socket
 PRELOADED = (
     "torch",
+    "torch._dynamo",  # which the first optimizer imports
     "numpy",
     "pyarrow.parquet",
     "rich.console",
@@ -30,9 +31,9 @@ PRELOADED = (
 )
 
 
-def ask(path: str, arguments: list[str], cwd: str, environment: dict[str, str], *files: int) -> int:
+def ask(path: str, words: list[str], cwd: str, environment: dict[str, str], *files: int) -> int:
     """Have a command run with these files as its standard streams, and give its exit status."""
-    request = {"arguments": arguments, "cwd": cwd, "environment": environment}
+    request = {"words": words, "cwd": cwd, "environment": environment}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         socket.send_fds(connection, [b"."], files)
@@ -45,12 +46,17 @@ def ask(path: str, arguments: list[str], cwd: str, environment: dict[str, str], 
 
 
 def ledeline(*arguments, cwd=None, env=None, stdin=b""):  # type: ignore[no-untyped-def]
-    """Run the command to its end; `env` adds to the environment. Warnings are errors in it."""
+    """Run `ledeline` to its end; `env` adds to the environment. Warnings are errors in it."""
+    environment = {"COLUMNS": "120", "PYTHONWARNINGS": "error", **(env or {})}
+    return program("ledeline", *arguments, cwd=cwd, env=environment, stdin=stdin)
+
+
+def program(*words, cwd=None, env=None, stdin=b""):  # type: ignore[no-untyped-def]
+    """Run a program in Python by the path of its file, or `ledeline`, with arguments to its end."""
     import subprocess
     import tempfile
 
-    words = [str(argument) for argument in arguments]
-    environment = {**os.environ, "COLUMNS": "120", "PYTHONWARNINGS": "error", **(env or {})}
+    words = [str(word) for word in words]
     where, path = str(cwd or os.getcwd()), _started()  # noqa: PTH109
     with (
         tempfile.TemporaryFile() as given,
@@ -58,12 +64,11 @@ def ledeline(*arguments, cwd=None, env=None, stdin=b""):  # type: ignore[no-unty
         tempfile.TemporaryFile() as err,
     ):
         given.write(stdin)
-        streams = (given, out, err)
-        for stream in streams:
-            stream.seek(0)
-        status = ask(path, words, where, environment, *(stream.fileno() for stream in streams))
-        texts = [os.pread(stream.fileno(), 2**30, 0).decode() for stream in (out, err)]
-    return subprocess.CompletedProcess(["ledeline", *words], status, *texts)
+        given.seek(0)
+        files = [stream.fileno() for stream in (given, out, err)]
+        status = ask(path, words, where, {**os.environ, **(env or {})}, *files)
+        texts = [os.pread(file, 2**30, 0).decode() for file in files[1:]]
+    return subprocess.CompletedProcess(words, status, *texts)
 
 
 def shim() -> dict[str, str]:
@@ -144,7 +149,7 @@ def _become(request: dict, files: list[int]) -> None:  # type: ignore[type-arg]
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.argv = ["ledeline", *request["arguments"]]
+    sys.argv = request["words"]
     warnings.simplefilter(os.environ.get("PYTHONWARNINGS", "default"))  # type: ignore[arg-type]
     status = _status()
     sys.stdout.flush()
@@ -154,10 +159,8 @@ def _become(request: dict, files: list[int]) -> None:  # type: ignore[type-arg]
 def _status() -> int:
     import traceback
 
-    from ledeline.cli import main
-
     try:
-        main()
+        _work()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:
@@ -166,8 +169,20 @@ def _status() -> int:
     return 0
 
 
+def _work() -> None:
+    if sys.argv[0] == "ledeline":
+        from ledeline.cli import main
+
+        main()
+    else:
+        import runpy
+
+        sys.path[0] = os.path.dirname(sys.argv[0])  # noqa: PTH120
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
 if __name__ == "__main__":
     if sys.argv[1] == "--":  # as a command of a shell
-        environment = dict(os.environ)
-        sys.exit(ask(environment[CONNECTION], sys.argv[2:], os.getcwd(), environment, 0, 1, 2))  # noqa: PTH109
+        environment, words = dict(os.environ), ["ledeline", *sys.argv[2:]]
+        sys.exit(ask(environment[CONNECTION], words, os.getcwd(), environment, 0, 1, 2))  # noqa: PTH109
     _serve(sys.argv[1])

@@ -5,18 +5,17 @@ Speed is not looked at; figures are taken without --quick.
 
 import os
 import re
-import subprocess
-import sys
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+import command
+
 ROOT = Path(__file__).resolve().parent.parent
 WORKERS = ("gpu_epoch.py", "load_client.py")  # gpu.py and load.py start them
 PASSING = {"__pycache__", "data", "runs"}  # folders where others may write meanwhile
 OF_TORCH = "torchinductor_"  # what torch leaves in the folder for temporary files begins so
-SECONDS_AT_MOST = 300  # where others keep the machine busy
 HEAD = re.compile(r"\$ python |.*, Python 3\.|#|`python ")  # of the output: what was run, and where
 RULE = re.compile(r"\|( ?-+:? ?\|)+")  # below the heads of a table in Markdown
 
@@ -80,16 +79,9 @@ def test_it_runs_quickly(program: str, tmp_path: Path) -> None:
     place.mkdir()
     temporary.mkdir()
     before = files()
-    done = subprocess.run(
-        [sys.executable, ROOT / "bench" / program, "--quick"],
-        cwd=place,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=SECONDS_AT_MOST,
-    )
+    path = ROOT / "bench" / program
+    environment = {"OMP_NUM_THREADS": "1", "TMPDIR": str(temporary)}
+    done = command.program(path, "--quick", cwd=place, env=environment)
     said = f"{done.stdout}\n{done.stderr}"
     assert done.returncode == 0, said
     assert "Traceback" not in said
