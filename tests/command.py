@@ -139,6 +139,8 @@ def _answer(connection: socket.socket) -> None:
 
 def _become(request: dict, files: list[int]) -> None:  # type: ignore[type-arg]
     """Be the command, to its end."""
+    import atexit
+    import tempfile
     import warnings
 
     os.chdir(request["cwd"])
@@ -151,7 +153,9 @@ def _become(request: dict, files: list[int]) -> None:  # type: ignore[type-arg]
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.argv = request["words"]
     warnings.simplefilter(os.environ.get("PYTHONWARNINGS", "default"))  # type: ignore[arg-type]
+    tempfile.tempdir = None  # the environment says where
     status = _status()
+    atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(status)
 

@@ -24,6 +24,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import command
 from ledeline.config import ModelConfig, SystemConfig
 from ledeline.corpus.newsroom import generate as generate_stories
 from ledeline.dataset import Dataset
@@ -493,10 +494,9 @@ def model(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> Pa
 
 
 def ledeline(*arguments: str | Path, stdin: bytes = b"") -> bytes:
-    command = [sys.executable, "-m", "ledeline", "generate", *map(str, arguments)]
-    shown = subprocess.run(command, input=stdin, capture_output=True, env=ENVIRONMENT)
+    shown = command.ledeline("generate", *arguments, stdin=stdin)
     assert shown.returncode == 0, shown.stderr
-    return shown.stdout
+    return shown.stdout.encode()
 
 
 def test_a_model_gives_the_same_headlines_in_all_formats(tmp_path: Path, model: Path) -> None:

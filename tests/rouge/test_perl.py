@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(LACKING is not None, reason=f"no comparison with ROUGE-1.5.5: {LACKING}"),
 ]
 
-NUM_PAIRS = 15_000
+NUM_PAIRS = 6_000
 
 
 @pytest.fixture(scope="module")

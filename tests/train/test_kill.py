@@ -42,7 +42,7 @@ def nursery(config: Path, run: Path, seed: int) -> None:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 kills += 1
-                longest = min(longest * 1.1, 1.5)
+                longest = min(longest * 1.1, 0.8)
                 continue
             print(f"finished after {kills} kills", flush=True)
             return
@@ -51,18 +51,16 @@ def nursery(config: Path, run: Path, seed: int) -> None:
         return
 
 
-def trained(config: Path, run: Path, *options: str) -> None:
-    command = [sys.executable, "-m", "ledeline", "train", str(config), "--run", str(run), *options]
-    subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-
-
 def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
+    import command  # here, for the nursery is run by itself
+
     config = tmp_path / "config.toml"
     longer = replace(tiny, train=replace(tiny.train, epochs=8, patience=8))
     config.write_text(to_toml(replace(longer, run=replace(longer.run, checkpoint_every=2))))
-    trained(config, tmp_path / "whole")
+    whole_run = command.ledeline("train", config, "--run", tmp_path / "whole")
+    assert whole_run.returncode == 0, whole_run.stderr
     script = [sys.executable, __file__, str(config), str(tmp_path / "killed"), "7"]
     shown = subprocess.run(script, capture_output=True, text=True, check=True)
     assert "finished after" in shown.stdout
