@@ -187,3 +187,22 @@ def test_starting_is_light() -> None:
     assert "torch" not in shown.stdout
     assert "numpy" not in shown.stdout
     assert "pyarrow" not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ({}, {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE"}),
+        ({"GOMP_SPINCOUNT": "5"}, {"GOMP_SPINCOUNT": "5"}),
+    ],
+)
+def test_waiting_threads_sleep_unless_somebody_says_otherwise(
+    said: dict[str, str], found: dict[str, str]
+) -> None:
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    code = f"import json, os, ledeline; print(json.dumps([os.environ.get(n) for n in {names}]))"
+    others = {name: value for name, value in os.environ.items() if name not in names}
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, env=others | said, capture_output=True, check=True)
+    assert json.loads(shown.stdout) == [found.get(name) for name in names]

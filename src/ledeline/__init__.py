@@ -3,9 +3,11 @@
 import os
 import typing
 
-# Threads that wait for others sleep instead of spinning, so that a busy neighbour on the machine
-# costs little. OpenMP reads this when torch is first imported; a value that is set already stays.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that wait for others sleep soon instead of spinning, so that other work on the machine
+# costs little. OpenMP reads this when torch is first imported. What somebody has set stays.
+_WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
+if not _WAITING.keys() & os.environ.keys():
+    os.environ.update(_WAITING)
 
 if typing.TYPE_CHECKING:
     from ledeline import rouge
