@@ -101,7 +101,7 @@ class Run:
         sets = [part for one in self.sets for part in ("--test", tests[one])]
         best = str(places.output / "runs" / self.name / "best")
         folder = str(places.output / "evaluations" / self.name)
-        options = [*sets, "--output", folder, "--resume"]
+        options = [*sets, "--unknown", "keep", "--output", folder, "--resume"]  # as the paper's
         return ["ledeline", "evaluate", "--model", best, *options]
 
 
