@@ -104,7 +104,8 @@ class Server(uvicorn.Server):
         try:
             there = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
         except OSError as error:
-            why = (error.strerror or str(error)).rpartition(": ")[2]
+            known = error.errno is not None and error.errno > 0  # asyncio's own words vary
+            why = os.strerror(error.errno or 0).lower() if known else error.strerror or str(error)
             raise ConfigError(f"cannot listen on {host}:{port}: {why}") from None
         sockets = [one.dup() for one in there.sockets]
         there.close()
