@@ -2,10 +2,12 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,18 @@ NUM_KILLS = 20
 def nursery(config: Path, run: Path, seed: int) -> None:
     """Raise children that train, and kill them at random moments: a process of its own.
 
-    It imports everything once and computes nothing, so that children can be forked from it.
+    It imports everything once, also what torch and the journal import late, and computes nothing,
+    so that children can be forked from it and are killed while they train.
     """
     import torch
+    import torch._dynamo
 
+    with suppress(ImportError):
+        from torch.utils import tensorboard  # noqa: F401
     from ledeline.train.loop import train
 
-    settings, dice, kills, longest = load(TrainConfig, config), random.Random(seed), 0, 0.2
+    settings, dice, kills, longest = load(TrainConfig, config), random.Random(seed), 0, 0.3
+    reached = set()
     while True:
         child = os.fork()
         if not child:
@@ -42,12 +49,14 @@ def nursery(config: Path, run: Path, seed: int) -> None:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 kills += 1
-                longest = min(longest * 1.1, 0.8)
+                longest = min(longest * 1.1, 0.6)
+                reached.update(Checkpoints(run / "checkpoints").steps()[-1:])
                 continue
             print(f"finished after {kills} kills", flush=True)
             return
         _, status = os.waitpid(child, 0)
         print(f"finished after {kills} kills with status {status}", flush=True)
+        print(f"killed behind {len(reached)} different checkpoints", flush=True)
         return
 
 
@@ -57,8 +66,9 @@ def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
     import command  # here, for the nursery is run by itself
 
     config = tmp_path / "config.toml"
-    longer = replace(tiny, train=replace(tiny.train, epochs=8, patience=8))
-    config.write_text(to_toml(replace(longer, run=replace(longer.run, checkpoint_every=2))))
+    longer = replace(tiny, train=replace(tiny.train, epochs=16, patience=16))
+    often = replace(longer.run, checkpoint_every=2, report_every=1)  # each line is of one step
+    config.write_text(to_toml(replace(longer, run=often)))
     whole_run = command.ledeline("train", config, "--run", tmp_path / "whole")
     assert whole_run.returncode == 0, whole_run.stderr
     script = [sys.executable, __file__, str(config), str(tmp_path / "killed"), "7"]
@@ -66,6 +76,9 @@ def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
     assert "finished after" in shown.stdout
     if f"finished after {NUM_KILLS} kills" not in shown.stdout:
         pytest.fail(f"the run ended before it could be killed so often: {shown.stdout}")
+    checkpoints = re.search(r"behind (\d+) different", shown.stdout)
+    assert checkpoints is not None
+    assert int(checkpoints[1]) >= 3, "it was killed before it had done anything"
     whole, killed = (Checkpoints(tmp_path / run / "checkpoints") for run in ("whole", "killed"))
     assert whole.steps() == killed.steps()
     for step in whole.steps():
