@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ledeline.errors import CorpusError, DatasetError, LedelineError
 
+_PART = ".part-"  # so the name of a file begins that is not whole yet
+
 
 @contextmanager
 def whole_folder(output: Path, *, replace: str | None = None) -> Iterator[Path]:
@@ -42,7 +44,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device"
         raise CorpusError(f"{path} is {kind}; name a file to write to")
-    part = path.with_name(f".part-{os.getpid()}-{path.name}")
+    part = path.with_name(f"{_PART}{os.getpid()}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield part
@@ -54,6 +56,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove what a kill left of `whole_file` and `point`, from a folder nobody else writes to."""
+    for pattern in (f"{_PART}*", ".*.new"):
+        for path in folder.glob(pattern):
+            path.unlink()
 
 
 def point(link: Path, target: Path) -> None:

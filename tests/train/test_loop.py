@@ -450,6 +450,15 @@ def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     assert all(value.dtype == torch.float32 for value in runs.weights(tmp_path / "bf16").values())
 
 
+def test_what_a_kill_left_is_removed(tmp_path: Path, tiny: TrainConfig) -> None:
+    run = tmp_path / "run"
+    train(tiny, run, max_minutes=0)
+    (run / ".part-123-config.toml").write_text("half")
+    (run / ".best.new").symlink_to("nowhere")
+    train(tiny, run, resume=True, max_minutes=0)
+    assert not list(tmp_path.rglob(".*"))
+
+
 def test_bfloat16_where_the_cpu_has_none_is_refused_before_anything_is_written(
     tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

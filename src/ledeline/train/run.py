@@ -16,7 +16,7 @@ from ledeline.errors import CheckpointError, ModelError, TrainingError
 from ledeline.model.files import WEIGHTS, describe, load_model
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.section import load, to_toml, walk
-from ledeline.staging import locked, make_folder, point, whole_file
+from ledeline.staging import locked, make_folder, point, remove_left_over, whole_file
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
 from ledeline.train.journal import circumstances
 from ledeline.train.processes import World
@@ -80,6 +80,7 @@ class Run:
     def _settle(self, note: Note) -> None:
         """Refuse a changed run, note what may change, write what was resolved."""
         make_folder(self.folder)
+        remove_left_over(self.folder)
         if (self.folder / CONFIG).exists():
             before = load(TrainConfig, self.folder / CONFIG)
             for key, old, new in changes(before, self.config):
