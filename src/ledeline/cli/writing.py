@@ -16,6 +16,7 @@ from ledeline.cli.options import (
     MinLength,
     Precision,
     StopEarly,
+    Unknown,
 )
 
 
@@ -88,10 +89,7 @@ def generate(
     max_length: MaxLength = None,
     block_ngrams: BlockNgrams = None,
     stop_early: StopEarly = False,
-    unknown: Annotated[
-        Literal["replace", "keep", "forbid"],
-        typer.Option(help="What becomes of a word that the model cannot spell."),
-    ] = "replace",
+    unknown: Unknown = "replace",
     precision: Precision = "auto",
     device: Device = "auto",
 ) -> None:

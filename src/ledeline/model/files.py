@@ -26,7 +26,7 @@ SHIPPED_NAME: Final = "shipped"  # stands for it wherever a model folder is name
 WEIGHTS: Final = "model"  # .safetensors
 DESCRIPTION: Final = "model.json"
 SYSTEM: Final = "system.toml"
-_BEST: Final = "best"  # in the folder of a run
+BEST: Final = "best"  # in the folder of a run
 FORMAT: Final = "ledeline-model"
 # By storage: float16 is read by what knows version 1 alone, int8 is not and must not be tried.
 VERSIONS: Final[dict[Storage, int]] = {"float32": 1, "float16": 1, "int8": 2}
@@ -139,6 +139,6 @@ def _no_model(folder: Path, error: OSError) -> ModelError:
         reason = "it is a file" if folder.exists() else "it does not exist"
     elif isinstance(error, FileNotFoundError):
         reason = f"it has no {DESCRIPTION}"
-    best = folder / _BEST
+    best = folder / BEST
     known = best if (best / DESCRIPTION).exists() else "one, such as runs/NAME/best of a run"
     return ModelError(f"{folder} is not a model folder: {reason}; name {known}")

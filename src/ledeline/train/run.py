@@ -13,7 +13,7 @@ from torch import Tensor, distributed
 from ledeline.config import TrainConfig
 from ledeline.dataset import Dataset
 from ledeline.errors import CheckpointError, ModelError, TrainingError
-from ledeline.model.files import WEIGHTS, describe, load_model
+from ledeline.model.files import BEST, WEIGHTS, describe, load_model
 from ledeline.model.seq2seq import Seq2Seq
 from ledeline.section import load, to_toml, walk
 from ledeline.staging import locked, make_folder, point, remove_left_over, whole_file
@@ -24,7 +24,6 @@ from ledeline.train.standing import Standing
 
 CONFIG: Final = "config.toml"
 ABOUT: Final = "run.json"
-BEST: Final = "best"
 CHECKPOINTS: Final = "checkpoints"
 
 SHAPE: Final = (
