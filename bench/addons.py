@@ -34,14 +34,14 @@ from addons_figure import (
     parsed,
 )
 from addons_runs import read_runs, run_tables, table, tiny_study
-from ledeline.analysis.audit import KINDS
-from ledeline.analysis.drawing import picture_format, save
-from ledeline.analysis.report.evaluations import MEASURES, Outcome, read_evaluation, read_summary
-from ledeline.analysis.report.markup import percent, plural, signed
-from ledeline.analysis.report.published import OWN_ROWS, SETS
-from ledeline.analysis.significance import Array, compare, intervals
-from ledeline.errors import LedelineError, ScoreError
-from ledeline.staging import whole_file
+from ledeline.core.atomic import atomic_write
+from ledeline.core.errors import LedelineError, ScoreError
+from ledeline.evaluation.audit import KINDS
+from ledeline.evaluation.figures import picture_format, save
+from ledeline.evaluation.significance import Array, compare, intervals
+from ledeline.report.evaluations import MEASURES, Outcome, read_evaluation, read_summary
+from ledeline.report.markup import percent, plural, signed
+from ledeline.report.published import OWN_ROWS, SETS
 
 MAIN = (("news", "all", "Ours"), ("rush", "all", "Rush"), ("rush", "tuned", "Rush"))
 APART = "natural"  # the model in the box: text of another kind, so not compared
@@ -322,7 +322,7 @@ def main() -> None:
             ]
         )
         if options.tables:
-            with whole_file(options.tables) as path:
+            with atomic_write(options.tables) as path:
                 path.write_text(text, encoding="utf-8")
         else:
             print(text)

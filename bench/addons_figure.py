@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ledeline.analysis.drawing import new_figure
-from ledeline.analysis.report.published import OWN_ROWS
-from ledeline.analysis.significance import Comparison, Interval
 from ledeline.config import SpmConfig
+from ledeline.core.errors import ScoreError
 from ledeline.corpus.columns import read_columns_alike
-from ledeline.errors import ScoreError
-from ledeline.text import clean
+from ledeline.evaluation.figures import new_figure
+from ledeline.evaluation.significance import Comparison, Interval
+from ledeline.report.published import OWN_ROWS
+from ledeline.text.profiles import clean
 from wire import is_wire
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def grouped(study: "Study", sources: Path | None) -> dict[str, list[Group]]:
 # --- the figure -----------------------------------------------------------------------------------
 
 
-class Look(NamedTuple):
+class StepReport(NamedTuple):
     """How a system is drawn: colours differ in lightness too, and each has a shape of its own."""
 
     label: str
@@ -168,9 +168,9 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    "sgate": Look("+sGate", "#d08700", "s", 5.6),
-    "spm": Look("+SPM", "#0078c0", "o", 6.2),
-    "both": Look("+sGate+SPM", "#4d0a33", "D", 5.2),
+    "sgate": StepReport("+sGate", "#d08700", "s", 5.6),
+    "spm": StepReport("+SPM", "#0078c0", "o", 6.2),
+    "both": StepReport("+sGate+SPM", "#4d0a33", "D", 5.2),
 }
 MOST = 1.5  # points that the y axis reaches; beyond it a difference is written in figures
 DODGE = 0.2  # from one system to the next, where ticks are 1 apart or more

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import tiny
 from addons_figure import NAME, PAPER_C, SYSTEMS, Key, by_size, parsed
 from experiment import TINY, Places, chosen
-from ledeline.analysis.report.markup import percent
-from ledeline.errors import ScoreError
-from ledeline.train.journal import METRICS
+from ledeline.core.errors import ScoreError
+from ledeline.report.markup import percent
+from ledeline.train.metrics_log import METRICS
 
 LEARNING = "Validation: loss per token / R-1; bold is the epoch that was kept.\n"
 TIMES = "Medians over whole epochs and over reports; start is what comes before the first step.\n"

@@ -29,21 +29,21 @@ import tiny
 from ledeline import rouge
 from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, SystemConfig
 from ledeline.corpus.inputs import File
-from ledeline.corpus.newsroom import generate as newsroom
-from ledeline.dataset import padded
-from ledeline.generate import generate
-from ledeline.headline import Headline
-from ledeline.headliner import Headliner, Options, open_model
-from ledeline.lede import Lede
-from ledeline.model.files import Loaded
-from ledeline.model.gpu import support
-from ledeline.model.seq2seq import Seq2Seq
-from ledeline.outputs.files import open_output
-from ledeline.outputs.notes import Notes
-from ledeline.search import Found, search
-from ledeline.search.beams import PACES, Pace
-from ledeline.subword import Subwords
-from ledeline.text import PROFILES
+from ledeline.data.dataset import padded
+from ledeline.inference.generate import generate
+from ledeline.inference.headline import Headline
+from ledeline.inference.headliner import Headliner, Options, open_model
+from ledeline.inference.outputs.notes import Notes
+from ledeline.inference.outputs.opening import open_output
+from ledeline.inference.source_text import Lede
+from ledeline.model.format.folder import ModelBundle
+from ledeline.model.gpu import dispatch
+from ledeline.model.systems.encdec import EncDec
+from ledeline.search import Hypothesis, search
+from ledeline.search.beam import PACES, Pace
+from ledeline.synth.newsroom import generate as newsroom
+from ledeline.text.profiles import PROFILES
+from ledeline.text.subwords import Subwords
 from machine import cpu_precisions, described
 
 LENGTH, PLAIN_BATCH = 18, 32
@@ -67,7 +67,7 @@ class Timed(Headliner):
     def warm_up(self, number: int, options: Options) -> None:
         """Write headlines for other ledes: kernels are made, memory is there."""
         self.begin()
-        self.answers([story.lede for story in newsroom(number, 3)], options)
+        self.generate_batch([story.lede for story in newsroom(number, 3)], options)
 
     def begin(self) -> None:
         """Set everything to zero."""
@@ -75,16 +75,16 @@ class Timed(Headliner):
         self.num_source = self.num_headline = 0
         self._last = time.perf_counter()
 
-    def answers(
+    def generate_batch(
         self, texts: Sequence[object], options: Options, *, first: int = 1
     ) -> list[Headline]:
         """Time before and behind the search."""
         self._last = time.perf_counter()
-        headlines = super().answers(texts, options, first=first)
+        headlines = super().generate_batch(texts, options, first=first)
         self.after += time.perf_counter() - self._last
         return headlines
 
-    def _search(self, ledes: Sequence[Lede], options: Options) -> list[list[Found]]:
+    def _search(self, ledes: Sequence[Lede], options: Options) -> list[list[Hypothesis]]:
         began = time.perf_counter()
         self.before += began - self._last
         found = super()._search(ledes, options)
@@ -104,11 +104,11 @@ def from_file_to_file(headliner: Headliner, ledes: Path, output: Path, options: 
         generate(headliner, given, opened, options, notes)
 
 
-def plain_rate(model: Seq2Seq, sources: Sequence[Sequence[int]], config: SearchConfig) -> float:
+def plain_rate(model: EncDec, sources: Sequence[Sequence[int]], config: SearchConfig) -> float:
     """Ledes a second."""
     ranked = sorted(sources, key=len)
     batches = [ranked[i : i + PLAIN_BATCH] for i in range(0, len(ranked), PLAIN_BATCH)]
-    with support.way("plain"), patch.dict(PACES, {DEVICE: Pace(1, 1.0)}):
+    with dispatch.kernel_mode("plain"), patch.dict(PACES, {DEVICE: Pace(1, 1.0)}):
         search(model, *padded(batches[0]), config)
         took = seconds(lambda: [search(model, *padded(batch), config) for batch in batches])
     return len(sources) / took
@@ -117,14 +117,14 @@ def plain_rate(model: Seq2Seq, sources: Sequence[Sequence[int]], config: SearchC
 # --- what it is measured on -----------------------------------------------------------------------
 
 
-def untrained(options: argparse.Namespace) -> Loaded:
+def untrained(options: argparse.Namespace) -> ModelBundle:
     """A system of the paper's size that knows the newsroom's words."""
     profile, stories = PROFILES["paper"], newsroom(options.stories, 1)
     words = Counter(word for story in stories for word in profile.words(story.lede))
     subwords = Subwords.learn(words, options.merges, unknown_words=profile.unknown_words)
     gate, spm = GateConfig(enabled=True), SpmConfig(enabled=True)
     system = SystemConfig(model=options.sizes, gate=gate, spm=spm)
-    return Loaded(Seq2Seq(system, len(subwords)).eval().to(DEVICE), subwords, profile)
+    return ModelBundle(EncDec(system, len(subwords)).eval().to(DEVICE), subwords, profile)
 
 
 def ledes_of(options: argparse.Namespace) -> list[str]:

@@ -26,9 +26,9 @@ import tiny
 from ledeline import rouge
 from ledeline.config import SearchConfig
 from ledeline.corpus.tables import read_table
-from ledeline.dataset import padded
-from ledeline.headliner import Headliner, Options
-from ledeline.model.files import load_model
+from ledeline.data.dataset import padded
+from ledeline.inference.headliner import Headliner, Options
+from ledeline.model.format.folder import load_model
 from ledeline.search import search
 from machine import cpu_precisions, described
 from peers import PeerError, measure
@@ -61,7 +61,7 @@ class Ours:
         self.name, self._texts = f"ledeline, {precision}", texts
         self._headliner = Headliner.load(model, precision=precision, device="cpu")
         self._options = Options(search=FORCED, batch_size=BATCH)
-        self._headliner.answers(texts[:BATCH], self._options)
+        self._headliner.generate_batch(texts[:BATCH], self._options)
 
     def rate(self) -> float:
         """Sentences a second."""
@@ -180,7 +180,7 @@ def beams(options: argparse.Namespace) -> None:
     headliner = Headliner.load(options.model, device="cpu")
     rates: dict[int, list[float]] = {beam: [] for beam in (1, 5, 10, 20)}
     for beam in rates:
-        headliner.answers(texts[:BATCH], Options(search=SearchConfig(beam=beam)))
+        headliner.generate_batch(texts[:BATCH], Options(search=SearchConfig(beam=beam)))
     for _ in range(options.turns):
         for beam, values in rates.items():
             took = seconds(lambda beam=beam: list(headliner.stream(texts, beam=beam)))

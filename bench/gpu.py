@@ -54,8 +54,8 @@ import tiny
 from gpu_epoch import epoch
 from gpu_ways import MAIN_SYSTEMS, SYSTEMS, WAYS, Made, Shape, agree, fast
 from ledeline.model.pairs import Pairs
-from ledeline.model.seq2seq import Seq2Seq
-from ledeline.train.captured import Work
+from ledeline.model.systems.encdec import EncDec
+from ledeline.train.cuda_graphs import Work
 from machine import accelerator, described
 from rows import Column, Rows, Table
 from train import CUDA, DEVICE, QUICK, Sizes, num_operations, product
@@ -170,7 +170,7 @@ def ceilings(sizes: Sizes, turns: int) -> tuple[Ceilings, dict[str, list[float]]
     return Ceilings(*(statistics.median(values) for values in rates.values())), rates
 
 
-def num_bytes(model: Seq2Seq, pairs: Pairs) -> int:
+def num_bytes(model: EncDec, pairs: Pairs) -> int:
     """What has to be read and written in a step; see the head of this file."""
     sizes, v = model.config.model, model.vocabulary
     d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers

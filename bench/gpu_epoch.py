@@ -35,16 +35,16 @@ import torch
 
 import quick
 from gpu_ways import Calls, Moment, configured
-from ledeline.batches import Draw
 from ledeline.config import OptimizerConfig, TrainConfig, ValidationConfig
-from ledeline.dataset import Chunk, Dataset, DatasetWriter
-from ledeline.dataset import Column as Sequences
+from ledeline.data.batches import Draw
+from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.data.dataset import Column as Sequences
 from ledeline.train import loop
-from ledeline.train.captured import Captured
-from ledeline.train.journal import METRICS
+from ledeline.train.callbacks import NullCallback, StepReport
+from ledeline.train.cuda_graphs import Captured
+from ledeline.train.metrics_log import METRICS
 from ledeline.train.step import Plain
 from ledeline.train.validation import Validation
-from ledeline.train.watch import Look, Nobody
 from rows import Column, Rows, Table
 from train import CUDA, QUICK, Sizes
 
@@ -143,7 +143,7 @@ def repeated(side: Sequences, wanted: int) -> tuple[np.ndarray, np.ndarray]:
 # --- the process that trains ----------------------------------------------------------------------
 
 
-class Seen(Nobody):
+class Seen(NullCallback):
     """When what happened, and who took the steps."""
 
     steps: Captured | Plain
@@ -159,12 +159,12 @@ class Seen(Nobody):
         self.times["first"] = time.time()
         print(f"{steps._step.model.config.name} begins", file=sys.stderr, flush=True)
 
-    def looks(self, look: Look) -> None:
+    def on_step(self, look: StepReport) -> None:
         """The GPU has done all steps until here."""
         if look.batch == look.num_batches:
             self.times["stepped"] = time.time()
 
-    def validates(self, validation: Validation) -> None:
+    def on_validation(self, validation: Validation) -> None:
         """Only the checkpoint is left."""
         self.times["validated"] = time.time()
         self.loss = validation.means.per_token
@@ -201,7 +201,7 @@ def trained(config: TrainConfig, folder: Path) -> tuple[Captured | Plain, dict[s
     """One epoch, and what it took."""
     seen, began = Seen(), time.time()
     with seen_steps(seen):
-        loop.train(config, folder, watch=seen)
+        loop.train(config, folder, callback=seen)
     end, when, start = time.time(), seen.times, first_line(folder)
     num_pairs, whole = len(Dataset(config.data.dataset)["train"]), end - when["first"]
     return seen.steps, {

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ledeline.batches import Batches, Draw
 from ledeline.config import (
     DataConfig,
     GateConfig,
@@ -26,16 +25,17 @@ from ledeline.config import (
     SystemConfig,
     TrainConfig,
 )
-from ledeline.dataset import Chunk, Dataset, DatasetWriter, Split
-from ledeline.model.gpu.support import way
+from ledeline.core.progress import silent
+from ledeline.data.batches import Batches, Draw
+from ledeline.data.dataset import Chunk, Dataset, DatasetWriter, Split
+from ledeline.model.gpu.dispatch import kernel_mode
 from ledeline.model.pairs import Pairs
-from ledeline.model.seq2seq import Seq2Seq
-from ledeline.progress import silent
-from ledeline.subword import Subwords
-from ledeline.text import PAPER
-from ledeline.train.captured import Captured, CudaGraphs, Work
+from ledeline.model.systems.encdec import EncDec
+from ledeline.text.profiles import PAPER
+from ledeline.text.subwords import Subwords
+from ledeline.train.cuda_graphs import Captured, CudaGraphs, Work
+from ledeline.train.device_data import Resident
 from ledeline.train.precision import precision
-from ledeline.train.resident import Resident
 from ledeline.train.step import Step, adam, set_rate
 from rows import Column, Rows, Table
 from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids, training_step
@@ -95,7 +95,7 @@ class Made:
             run=RunConfig(precision=precision),
         )
         self.split, self.shape, self.run = made_up(sizes, shape), shape, config.run
-        self.model = Seq2Seq(config.system, sizes.vocabulary).to(DEVICE).train()
+        self.model = EncDec(config.system, sizes.vocabulary).to(DEVICE).train()
         self.step = Step(self.model, self.model, adam(self.model), config)
         set_rate(self.step.optimizer, LEARNING_RATE)
 
@@ -144,7 +144,7 @@ def plain(made: Made) -> Work:
 
 
 def plain_captured(made: Made) -> Work:
-    with way("plain"):
+    with kernel_mode("plain"):
         return inside("plain", fast(made))
 
 
@@ -158,7 +158,7 @@ def fast(made: Made) -> Work:
 
 def inside(wanted: Any, work: Work) -> Work:
     def step() -> None:
-        with way(wanted):
+        with kernel_mode(wanted):
             work()
 
     return step
@@ -228,7 +228,7 @@ def precisions() -> list[str]:
 
 def learned(made: Made, wanted: Any) -> Learned:
     step, pairs = made.step, made.pairs()
-    with way(wanted):
+    with kernel_mode(wanted):
         first = valued(made, pairs)
         first.backward()
         gradients = torch.cat([one.grad.flatten().double() for one in made.model.parameters()])

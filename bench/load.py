@@ -29,8 +29,8 @@ import torch
 
 import quick
 import tiny
-from ledeline.headliner import Headliner
-from ledeline.server.messages import answer
+from ledeline.inference.headliner import Headliner
+from ledeline.server.schemas import answer
 from load_client import busy
 from machine import described
 from rows import Column, Rows, Table
@@ -121,7 +121,7 @@ class Offline:
     def __init__(self, options: argparse.Namespace, texts: Sequence[str]) -> None:
         self._texts, self._beam = texts, options.beam
         self._headliner = Headliner.load(options.model)
-        self._headliner.answers(texts[:64])
+        self._headliner.generate_batch(texts[:64])
         self.answers: list[Answer] = []
 
     def figures(self) -> dict[str, float]:

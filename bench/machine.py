@@ -34,7 +34,7 @@ def accelerator() -> str:
 
 def cpu_precisions() -> list[str]:
     """In what this CPU can search; where int8 is not among it, that is said."""
-    from ledeline.model.cpu import has_int8  # here, for toolkits run without ledeline
+    from ledeline.runtime.cpu import has_int8  # here, for toolkits run without ledeline
 
     if has_int8():
         return ["float32", "int8"]

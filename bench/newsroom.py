@@ -17,10 +17,6 @@ import torch
 
 import quick
 import tiny
-from ledeline.analysis.aligner import METHODS
-from ledeline.analysis.audit import KINDS
-from ledeline.analysis.folder import ALIGNMENT
-from ledeline.analysis.report import write_report
 from ledeline.config import (
     CorpusConfig,
     DataConfig,
@@ -38,16 +34,20 @@ from ledeline.config import (
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
-from ledeline.corpus.testsets import HeldOut, read_test_set
-from ledeline.evaluate import Judging, System, evaluate
-from ledeline.headliner import Headliner, Options, system_name
-from ledeline.prepare import prepare
-from ledeline.train.journal import commit
+from ledeline.corpus.testsets import EvaluationSet, read_test_set
+from ledeline.data.prepare import prepare
+from ledeline.evaluation.aligner import METHODS
+from ledeline.evaluation.audit import KINDS
+from ledeline.evaluation.evaluate import Judging, System, evaluate
+from ledeline.evaluation.folder import ALIGNMENT
+from ledeline.inference.headliner import Headliner, Options, system_name
+from ledeline.report import write_report
+from ledeline.synth.newsroom import Story, generate
+from ledeline.train.callbacks import NullCallback, StepReport
 from ledeline.train.loop import train
+from ledeline.train.metrics_log import commit
 from ledeline.train.validation import Validation
-from ledeline.train.watch import Look, Nobody
 from machine import described
 
 SYSTEMS = {
@@ -60,13 +60,13 @@ TEST_SET = "newsroom"
 TEST_SEED = 2  # stories 0, 1, ... of this seed are for testing; those of seed 1 for training
 
 
-class Lines(Nobody):
-    """A watch that prints a line now and then."""
+class Lines(NullCallback):
+    """A callback that prints a line now and then."""
 
     def __init__(self, name: str, every: int) -> None:
         self._name, self._every = name, every
 
-    def looks(self, look: Look) -> None:
+    def on_step(self, look: StepReport) -> None:
         """Print a line every so many steps."""
         if look.step % self._every == 0:
             print(
@@ -75,11 +75,11 @@ class Lines(Nobody):
                 flush=True,
             )
 
-    def validates(self, validation: Validation) -> None:
+    def on_validation(self, validation: Validation) -> None:
         """Print the figures of an epoch."""
         print(f"{self._name}: {validation.figures}", flush=True)
 
-    def says(self, sentence: str) -> None:
+    def on_message(self, sentence: str) -> None:
         """Print a sentence."""
         print(f"{self._name}: {sentence}", flush=True)
 
@@ -124,11 +124,11 @@ def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
         options.folder / name,
         resume=True,
         max_minutes=options.max_minutes,
-        watch=Lines(name, options.every),
+        callback=Lines(name, options.every),
     )
 
 
-def judged(name: str, test_set: HeldOut, options: argparse.Namespace) -> dict[str, Any]:
+def judged(name: str, test_set: EvaluationSet, options: argparse.Namespace) -> dict[str, Any]:
     """Evaluate a system, if that is not done, and read what came of it."""
     best, folder = options.folder / name / "best", options.folder / "evaluations" / name
     headliner = Headliner.load(best)

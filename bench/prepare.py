@@ -17,8 +17,8 @@ from pathlib import Path
 
 import quick
 import tiny
-from ledeline.batches import Batches
-from ledeline.dataset import Dataset
+from ledeline.data.batches import Batches
+from ledeline.data.dataset import Dataset
 from machine import described
 
 

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import quick
 from ledeline import rouge
-from ledeline.corpus.newsroom import generate
+from ledeline.synth.newsroom import generate
 from machine import described
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "rouge"))

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import quick
 import tiny
-from ledeline.dataset import Dataset
-from ledeline.subword import SPECIALS, Subwords
+from ledeline.data.dataset import Dataset
+from ledeline.text.subwords import SPECIALS, Subwords
 from machine import described
 
 BATCH = 100  # lines in one call of tokenizers; with 1,000 or 10,000 it is slower
@@ -77,7 +77,7 @@ def read_lines(options: argparse.Namespace) -> Iterator[str]:
         with options.input.open(encoding="utf-8") as file:
             yield from file
     else:
-        from ledeline.corpus.newsroom import generate
+        from ledeline.synth.newsroom import generate
 
         for pair in generate((options.lines + 1) // 2, seed=1):
             yield pair.lede

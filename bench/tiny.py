@@ -21,12 +21,12 @@ from ledeline.config import (
     SubwordConfig,
     SystemConfig,
 )
-from ledeline.corpus.newsroom import Story, write
+from ledeline.config.section import to_toml
 from ledeline.corpus.tables import write_table
-from ledeline.prepare import prepare
-from ledeline.section import to_toml
-from ledeline.subword import Subwords
-from ledeline.text import PAPER
+from ledeline.data.prepare import prepare
+from ledeline.synth.newsroom import Story, write
+from ledeline.text.profiles import PAPER
+from ledeline.text.subwords import Subwords
 
 MODEL = ModelConfig(embedding_size=6, hidden_size=8)
 MERGES = 600
@@ -126,8 +126,8 @@ def model() -> Path:
     """A model folder: an untrained EncDec+sGate+SPM that knows the words of the stories."""
     from safetensors.torch import save_file  # here, for not every program needs torch
 
-    from ledeline.model.files import WEIGHTS, describe
-    from ledeline.model.seq2seq import Seq2Seq
+    from ledeline.model.format.folder import WEIGHTS, describe
+    from ledeline.model.systems.encdec import EncDec
 
     words = Counter(word for story in stories(24, 1) for word in PAPER.words(story.lede))
     subwords = Subwords.learn(words, MERGES, unknown_words=PAPER.unknown_words)
@@ -135,5 +135,5 @@ def model() -> Path:
     place = folder() / "model"
     place.mkdir()
     describe(place, system, subwords, PAPER)
-    save_file(Seq2Seq(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
+    save_file(EncDec(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
     return place

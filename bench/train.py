@@ -38,11 +38,11 @@ from torch.nn.utils import clip_grad_norm_
 import quick
 import tiny
 from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
-from ledeline.dataset import Batch
-from ledeline.model.decoder import State
+from ledeline.data.dataset import Batch
+from ledeline.model.layers.decoder import State
 from ledeline.model.pairs import Pairs
-from ledeline.model.seq2seq import Seq2Seq
-from ledeline.subword import BOS, SPECIALS
+from ledeline.model.systems.encdec import EncDec
+from ledeline.text.subwords import BOS, SPECIALS
 from machine import described
 
 SOURCES, HYPOTHESES = 32, 20  # of the search
@@ -82,9 +82,9 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def system(sizes: Sizes, *, gate: bool, spm: bool) -> Seq2Seq:
+def system(sizes: Sizes, *, gate: bool, spm: bool) -> EncDec:
     gates, spms = GateConfig(enabled=gate), SpmConfig(enabled=spm)
-    return Seq2Seq(SystemConfig(model=sizes.model, gate=gates, spm=spms), sizes.vocabulary)
+    return EncDec(SystemConfig(model=sizes.model, gate=gates, spm=spms), sizes.vocabulary)
 
 
 def random_ids(sizes: Sizes, *shape: int) -> Tensor:
@@ -150,7 +150,7 @@ def product(sizes: Sizes) -> Callable[[], object]:
     return lambda: torch.mm(left, right, out=found)
 
 
-def num_operations(model: Seq2Seq, pairs: Pairs) -> int:
+def num_operations(model: EncDec, pairs: Pairs) -> int:
     """Additions and multiplications of the products in a step, those of the way back included."""
     sizes = model.config.model
     d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers
@@ -240,13 +240,13 @@ def search(options: argparse.Namespace, sizes: Sizes) -> None:
         print(f"{name:16}{middle:16.2f}{low:9.2f}{high:9.2f}{ratio:16.3f}")
 
 
-def searching_step(model: Seq2Seq, sources: Tensor, words: Tensor) -> Callable[[], object]:
+def searching_step(model: EncDec, sources: Tensor, words: Tensor) -> Callable[[], object]:
     start, memory = model.encode(sources)
-    hidden, cell, (feed,) = (
+    hidden, cell, (attentional,) = (
         tuple(one.repeat(1, HYPOTHESES, 1) for one in each)  # (B, 1, H) -> (B, K, H)
-        for each in (start.hidden, start.cell, [start.feed])
+        for each in (start.hidden, start.cell, [start.attentional])
     )
-    state = State(hidden, cell, feed)
+    state = State(hidden, cell, attentional)
     return lambda: model.step(words, state, memory)
 
 
@@ -256,7 +256,7 @@ def searching_step(model: Seq2Seq, sources: Tensor, words: Tensor) -> Callable[[
 class Textbook(nn.Module):
     """The equations of the paper in their order, with the parts that torch has."""
 
-    def __init__(self, ours: Seq2Seq) -> None:
+    def __init__(self, ours: EncDec) -> None:
         super().__init__()
         sizes, v = ours.config.model, ours.vocabulary
         d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers
@@ -273,7 +273,7 @@ class Textbook(nn.Module):
         self.take(ours)
 
     @torch.no_grad()
-    def take(self, ours: Seq2Seq) -> None:
+    def take(self, ours: EncDec) -> None:
         """The same weights as ours."""
         decoder = ours.decoder
         self.source_embedding.load_state_dict(ours.encoder.embedding.state_dict())

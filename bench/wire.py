@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import quick
 import tiny
-from ledeline.staging import whole_file
+from ledeline.core.atomic import atomic_write
 
 AGENCIES = ("apnews.com", "bloomberg.com")  # and all that begin with:
 BEGINNING = "reuters"
@@ -35,7 +35,7 @@ def main() -> None:
     for name in ("train", "valid", "test"):
         table = pq.read_table(arguments.news / f"{name}.parquet")
         part = table.filter(pa.array(map(is_wire, table["source"].to_pylist())))
-        with whole_file(arguments.output / f"{name}.parquet") as path:
+        with atomic_write(arguments.output / f"{name}.parquet") as path:
             pq.write_table(part, path, compression="zstd")
         print(f"{name}: {part.num_rows:,} of {table.num_rows:,}")
 

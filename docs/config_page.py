@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ledeline.config import PrepareConfig, TrainConfig
-from ledeline.section import Field, fields, walk
+from ledeline.config.section import Field, fields, walk
 from ledeline.server.settings import ServeConfig
 
 PAGE = Path(__file__).with_name("config.md")

@@ -7,8 +7,8 @@ import time
 from itertools import groupby
 
 from ledeline import Headliner
-from ledeline.examples import LEDES
-from ledeline.headline import Alignment
+from ledeline.inference.headline import Alignment
+from ledeline.inference.sample_ledes import LEDES
 
 
 def dropped(alignment: Alignment) -> str:

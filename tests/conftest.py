@@ -24,13 +24,13 @@ from ledeline.config import (
     SystemConfig,
     TextConfig,
 )
-from ledeline.corpus.newsroom import Story, generate
 from ledeline.corpus.tables import write_table
-from ledeline.model.files import describe
-from ledeline.model.seq2seq import Seq2Seq
-from ledeline.prepare import prepare
-from ledeline.subword import Subwords
-from ledeline.text import PROFILES
+from ledeline.data.prepare import prepare
+from ledeline.model.format.folder import describe
+from ledeline.model.systems.encdec import EncDec
+from ledeline.synth.newsroom import Story, generate
+from ledeline.text.profiles import PROFILES
+from ledeline.text.subwords import Subwords
 
 # No deadlines: speed is measured in bench/. On a shared runner every run tries the same examples.
 settings.register_profile("default", deadline=None)
@@ -45,16 +45,16 @@ if not torch.cuda.is_available():
 LONGEST = (
     "system/test_it_learns.py",
     "train/test_two_hosts.py",
-    "test_own_data.py",
+    "system/test_own_data.py",
     "train/test_processes.py",
-    "train/test_captured.py",
-    "test_cli_generate.py",
+    "train/test_cuda_graphs.py",
+    "cli/test_generate.py",
     "train/test_loop.py",
-    "test_house.py",
+    "system/test_house.py",
     "rouge/test_perl.py",
     "server/test_page.py",
     "train/test_kill.py",
-    "test_bench.py",
+    "system/test_bench.py",
 )
 
 
@@ -149,7 +149,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             gate=GateConfig(enabled=True),
             spm=SpmConfig(enabled=spm),
         )
-        model = Seq2Seq(system, len(subwords))
+        model = EncDec(system, len(subwords))
         dice = torch.Generator().manual_seed(seed)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.4, generator=dice)

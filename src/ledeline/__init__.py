@@ -11,9 +11,9 @@ if not _WAITING.keys() & os.environ.keys():
 
 if typing.TYPE_CHECKING:
     from ledeline import rouge
-    from ledeline.analysis.audit import audit
-    from ledeline.headline import Headline
-    from ledeline.headliner import Headliner, Options
+    from ledeline.evaluation.audit import audit
+    from ledeline.inference.headline import Headline
+    from ledeline.inference.headliner import Headliner, Options
 
 __version__ = "0.1.0"
 
@@ -21,10 +21,10 @@ __all__ = ["Headline", "Headliner", "Options", "__version__", "audit", "rouge"]
 
 
 _MODULES = {
-    "Headline": "ledeline.headline",
-    "Headliner": "ledeline.headliner",
-    "Options": "ledeline.headliner",
-    "audit": "ledeline.analysis.audit",
+    "Headline": "ledeline.inference.headline",
+    "Headliner": "ledeline.inference.headliner",
+    "Options": "ledeline.inference.headliner",
+    "audit": "ledeline.evaluation.audit",
 }
 
 

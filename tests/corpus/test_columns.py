@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus.columns import read_column, read_columns_alike
 from ledeline.corpus.tables import write_table
-from ledeline.errors import CorpusError
 
 
 @pytest.fixture

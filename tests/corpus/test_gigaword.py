@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow, NoPair, Pair, Row, gigaword, lines
 from ledeline.corpus.gigaword import read_gigaword, read_split_list, split_files
-from ledeline.errors import CorpusError
 
 MAY = datetime.date(1994, 5, 12)
 HEADLINE = "(TOP (NP (NNP Rain) (VBZ delays) (CD 2) (NNS flights)))"

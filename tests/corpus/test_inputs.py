@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.inputs import File, Stream, Texts, find_input
 from ledeline.corpus.lines import LINE_LIMIT_BYTES
 from ledeline.corpus.records import Layout, Record
 from ledeline.corpus.tables import write_table
-from ledeline.errors import ConfigError, CorpusError
 
 
 @pytest.fixture

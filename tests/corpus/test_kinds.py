@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus.kinds import input_kind, looks_like_a_file, named_kind, table_kind
-from ledeline.corpus.newsroom import generate
-from ledeline.errors import CorpusError
+from ledeline.synth.newsroom import generate
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import lines
 from ledeline.corpus.lines import (
     BrokenStream,
@@ -20,7 +21,6 @@ from ledeline.corpus.lines import (
     table_suffix,
     write_lines,
 )
-from ledeline.errors import CorpusError
 
 
 def zstd(data: bytes) -> bytes:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow, Pair
 from ledeline.corpus.parallel import read_parallel
-from ledeline.errors import CorpusError
 
 
 def two_files(folder: Path, ledes: bytes, headlines: bytes) -> tuple[Path, Path]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow, lines
 from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.records import (
@@ -20,7 +21,6 @@ from ledeline.corpus.records import (
     read_schema,
 )
 from ledeline.corpus.tables import write_table
-from ledeline.errors import CorpusError
 
 TABLES = ["x.csv", "x.tsv", "x.jsonl", "x.parquet"]
 

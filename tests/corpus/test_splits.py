@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ledeline.config import SplitConfig
+from ledeline.core.errors import ConfigError
 from ledeline.corpus.splits import Days, Part, draw, little_training, repeated, split_by_date
 from ledeline.corpus.store import PairStore, StoredPairs, WordNumbers
-from ledeline.errors import ConfigError
 
 
 def stored(folder: Path, pairs: list[tuple[str, str]], name: str = "x") -> StoredPairs:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadHeader, BadRow, Pair, Row
 from ledeline.corpus.tables import json_object, json_texts, parse_date, read_table, write_table
-from ledeline.errors import CorpusError
 
 MAY = datetime.date(1994, 5, 12)
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ledeline.corpus.newsroom import Story, generate
+from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import find_test_set, read_test_set
-from ledeline.errors import ConfigError, CorpusError
+from ledeline.synth.newsroom import Story, generate
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,13 @@
 """What the tests of the model share: small systems and the slow reference."""
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
 from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
-from ledeline.model.seq2seq import Seq2Seq
+from ledeline.model.systems.encdec import EncDec
 
 SYSTEMS = {  # name -> gate, SPM
     "EncDec": (False, False),
@@ -26,14 +24,10 @@ def _one_thread(one_thread: None) -> None:
 
 @pytest.fixture(scope="session")
 def reference() -> ModuleType:
-    """The slow reference, `reference.py` beside this file."""
-    path = Path(__file__).with_name("reference.py")
-    spec = importlib.util.spec_from_file_location("model_reference", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The slow reference."""
+    import model_reference
+
+    return model_reference
 
 
 @pytest.fixture(params=SYSTEMS)
@@ -43,7 +37,7 @@ def system(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def make() -> Callable[..., Seq2Seq]:
+def make() -> Callable[..., EncDec]:
     """Makes a system in float64, for evaluation, every weight and bias random if `spread`."""
 
     def made(
@@ -57,7 +51,7 @@ def make() -> Callable[..., Seq2Seq]:
         vocabulary: int = 11,
         seed: int = 0,
         spread: float = 0.6,
-    ) -> Seq2Seq:
+    ) -> EncDec:
         gate, spm = SYSTEMS[name]
         config = SystemConfig(
             model=ModelConfig(
@@ -67,7 +61,7 @@ def make() -> Callable[..., Seq2Seq]:
             spm=SpmConfig(enabled=spm, c=c),
         )
         assert config.name == name
-        model = Seq2Seq(config, vocabulary, seed).double().eval()
+        model = EncDec(config, vocabulary, seed).double().eval()
         dice = torch.Generator().manual_seed(seed)
         for parameter in model.parameters() if spread else ():
             torch.nn.init.normal_(parameter, std=spread, generator=dice)

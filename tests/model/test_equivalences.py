@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ledeline.dataset import Batch
-from ledeline.model.decoder import State
+from ledeline.data.dataset import Batch
+from ledeline.model.layers.decoder import State
 
 EQUAL = [([4, 5, 6, 7, 5], [4, 6]), ([9, 8, 6, 4, 10], [5, 5, 4, 7]), ([7, 7, 1, 7, 7], [7])]
 MIXED = [([8, 9, 4], [9, 10]), *EQUAL, ([10, 4], [6]), ([5, 6, 7, 8, 9, 10, 4], [5, 1])]
@@ -104,8 +104,8 @@ class TestSteps:
             found = logs.gather(-1, wanted).squeeze(-1)
             expected = forced.log_probabilities[:, j : j + 1].expand(-1, width)
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
-            feeds = forced.feeds[:, j : j + 1].expand(-1, width, -1)
-            torch.testing.assert_close(state.feed, feeds, rtol=0, atol=1e-11)
+            attentional = forced.attentional[:, j : j + 1].expand(-1, width, -1)
+            torch.testing.assert_close(state.attentional, attentional, rtol=0, atol=1e-11)
 
     def test_hypotheses_side_by_side_do_not_see_each_other(self, make, system):
         model = make(system)
@@ -126,7 +126,7 @@ def spread(state: State, width: int) -> State:
     return State(
         tuple(one.expand(-1, width, -1) for one in state.hidden),
         tuple(one.expand(-1, width, -1) for one in state.cell),
-        state.feed.expand(-1, width, -1),
+        state.attentional.expand(-1, width, -1),
     )
 
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ledeline.dataset import Batch
-from ledeline.model.dropout import seed
-from ledeline.model.encoder import Encoded, Ends
+from ledeline.data.dataset import Batch
+from ledeline.model.layers.dropout import seed
+from ledeline.model.layers.encoder import Encoded, Ends
 from ledeline.model.loss import summed, token_losses
 
 PAIRS = [([4, 5, 6, 4], [5]), ([6, 5], [4]), ([4, 6, 6], [6, 4])]
@@ -103,24 +103,26 @@ def test_decoder(small, layers, masked, dropout):
 
 
 def test_decoder_from_another_state(small):
-    """A feed that is not 0, which only happens in the middle of a headline."""
+    """A attentional that is not 0, which only happens in the middle of a headline."""
 
-    def function(decoder, states, feed, *hidden):
+    def function(decoder, states, attentional, *hidden):
         start = decoder.start(Encoded(states, (Ends(*hidden[:2]), Ends(*hidden[2:]))))
         memory = decoder.attention.remember(states)
-        return decoder.unroll(torch.tensor([[5, 6]]), start._replace(feed=feed), memory)[0]
+        return decoder.unroll(
+            torch.tensor([[5, 6]]), start._replace(attentional=attentional), memory
+        )[0]
 
     hidden = [random(1, 2, number=n) for n in range(4)]
-    feed = random(1, 1, 2, number=5)
-    assert check(small("EncDec").decoder, function, random(1, 3, 2), feed, *hidden)
+    attentional = random(1, 1, 2, number=5)
+    assert check(small("EncDec").decoder, function, random(1, 3, 2), attentional, *hidden)
 
 
 def test_target_loss():
     targets = torch.tensor([[4, 3, 0], [5, 6, 3]])
     mask = torch.tensor([[True, True, False], [True, True, True]])
 
-    def function(output, feeds):
-        losses = token_losses(feeds, output, targets)
+    def function(output, attentional):
+        losses = token_losses(attentional, output, targets)
         return summed(losses, mask), summed(losses, None)
 
     assert check(nn.Linear(2, 7).double(), function, random(2, 3, 2))
@@ -132,8 +134,8 @@ def test_source_loss(small, equal):
     pairs = model.pairs(Batch.of(PAIRS[:1] * 2 if equal else PAIRS))
     assert (pairs.target_mask is None) == equal
 
-    def function(spm, feeds):
-        return spm.loss(feeds, pairs)
+    def function(spm, attentional):
+        return spm.loss(attentional, pairs)
 
     assert check(model.spm, function, random(*pairs.targets.shape, 2))
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from ledeline.dataset import Batch
-from ledeline.subword import BOS, EOS, PAD
+from ledeline.data.dataset import Batch
+from ledeline.text.subwords import BOS, EOS, PAD
 
 PAIRS = [([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4], [9]), ([10, 4], [6])]
 

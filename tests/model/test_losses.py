@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 import torch
 
-from ledeline.dataset import Batch
-from ledeline.model.spm import occurrences
-from ledeline.subword import EOS, PAD
+from ledeline.data.dataset import Batch
+from ledeline.model.addons.spm import occurrences
+from ledeline.text.subwords import EOS, PAD
 
 PAIRS = [([4, 5, 6, 7, 5, 8], [4, 6]), ([8, 9, 4], [9, 10]), ([9, 8, 6, 4], [5])]
 
@@ -34,8 +34,8 @@ class TestPad:
         assert (model.decoder.embedding.weight.grad[PAD] != 0).all()
         # Of -log o[y] by b_o: o, less 1 at y. So <pad> gets -1 for each time it is to be written.
         written = sum(max(0, len(source) - len(headline) - 1) for source, headline in PAIRS)
-        feeds = model.force(pairs).feeds
-        chances = model.output(feeds).softmax(-1)[..., PAD][pairs.target_mask].sum()
+        attentional = model.force(pairs).attentional
+        chances = model.output(attentional).softmax(-1)[..., PAD][pairs.target_mask].sum()
         torch.testing.assert_close(model.output.bias.grad[PAD], chances - written)
         assert written == 5
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from ledeline.dataset import Batch
+from ledeline.data.dataset import Batch
 from ledeline.model.pairs import Pairs
-from ledeline.subword import BOS, EOS, PAD
+from ledeline.text.subwords import BOS, EOS, PAD
 
 EQUAL = [([4, 5, 6, 7], [8, 9]), ([7, 6, 5, 4], [8])]
 MIXED = [([4, 5, 6, 7, 8], [9]), ([10, 4, 5], [6, 7])]

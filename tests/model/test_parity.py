@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from ledeline.dataset import Batch
-from ledeline.model.encoder import Encoded, Ends
+from ledeline.data.dataset import Batch
+from ledeline.model.layers.encoder import Encoded, Ends
 from ledeline.model.loss import token_losses
 
 CLOSE = 1e-10
@@ -64,13 +64,13 @@ class TestParts:
         decoder = make("EncDec", layers=layers).decoder
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(layers))
         state = decoder.start(Encoded(random(2, 5, 4), ends))
-        assert [one.shape for one in (*state.hidden, *state.cell, state.feed)] == [(2, 1, 4)] * (
-            2 * layers + 1
-        )
+        assert [one.shape for one in (*state.hidden, *state.cell, state.attentional)] == [
+            (2, 1, 4)
+        ] * (2 * layers + 1)
         for number, end in enumerate(ends):
             assert torch.equal(state.hidden[number][:, 0], end.hidden)
             assert torch.equal(state.cell[number][:, 0], end.cell)
-        assert not state.feed.any()
+        assert not state.attentional.any()
 
     def test_gate(self, make, reference):
         gate = make("EncDec+sGate").gate
@@ -90,13 +90,13 @@ class TestParts:
         states, queries = random(3, 5, 4), random(3, 2, 4, seed=2)
         sizes = [5, 2, 1]
         mask = torch.arange(5) < torch.tensor(sizes).unsqueeze(1)
-        feeds, alphas = attention(queries, attention.remember(states, mask))
+        attentional, alphas = attention(queries, attention.remember(states, mask))
         weights = reference.weights_of(attention)
         for row, size in enumerate(sizes):
             for k in range(2):
                 query, seen = queries[row, k].numpy(), states[row, :size].numpy()
-                feed, alpha = reference.attend(weights, query, seen)
-                assert close(feeds[row, k], feed)
+                attentional, alpha = reference.attend(weights, query, seen)
+                assert close(attentional[row, k], attentional)
                 assert close(alphas[row, k, :size], alpha)
                 assert not alphas[row, k, size:].any()
 
@@ -108,36 +108,36 @@ class TestParts:
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(layers))
         encoded = Encoded(random(2, 5, 4), ends)
         memory = decoder.attention.remember(encoded.states)
-        feeds, alphas = decoder.unroll(torch.tensor(words), decoder.start(encoded), memory)
+        attentional, alphas = decoder.unroll(torch.tensor(words), decoder.start(encoded), memory)
         for row in range(2):
             pairs = [(end.hidden[row].numpy(), end.cell[row].numpy()) for end in ends]
-            feed, alpha = reference.decode(
+            attentional, alpha = reference.decode(
                 reference.weights_of(decoder), words[row], pairs, encoded.states[row].numpy()
             )
-            assert close(feeds[row], feed)
+            assert close(attentional[row], attentional)
             assert close(alphas[row], alpha)
 
     def test_output(self, make, reference):
         model = make("EncDec")
-        feeds, targets = random(2, 3, 4), torch.tensor([[4, 3, 0], [10, 1, 2]])
-        losses = token_losses(feeds, model.output, targets)
+        attentional, targets = random(2, 3, 4), torch.tensor([[4, 3, 0], [10, 1, 2]])
+        losses = token_losses(attentional, model.output, targets)
         assert losses.shape == (2, 3)
         weights = reference.weights_of(model.output)
         for row in range(2):
             for j in range(3):
-                o = reference.distribution(weights, feeds[row, j].numpy())
+                o = reference.distribution(weights, attentional[row, j].numpy())
                 assert close(losses[row, j], -np.log(o[targets[row, j]]))
 
     def test_spm(self, make, reference):
         model = make("EncDec+SPM", c=7.0)
         weights = reference.weights_of(model.spm.output)
         pairs = model.pairs(Batch.of(PAIRS))
-        feeds = random(*pairs.targets.shape, 4)
-        q = model.spm(feeds)
-        losses = model.spm.loss(feeds, pairs)
+        attentional = random(*pairs.targets.shape, 4)
+        q = model.spm(attentional)
+        losses = model.spm.loss(attentional, pairs)
         assert losses.shape == (len(PAIRS),)
         for row, (source, headline) in enumerate(PAIRS):
-            own = feeds[row, : max(len(source), len(headline) + 1)].numpy()
+            own = attentional[row, : max(len(source), len(headline) + 1)].numpy()
             assert close(q[row, 0], reference.distribution(weights, own[0]))
             assert close(losses[row], reference.source_loss(weights, own, source, 7.0))
 
@@ -163,7 +163,7 @@ class TestSystems:
         for row, pair in enumerate(PAIRS):
             seen = reference.see(weights, *pair, c=10.0)
             steps, places = seen.alphas.shape
-            assert close(forced.feeds[row, :steps], seen.feeds)
+            assert close(forced.attentional[row, :steps], seen.attentional)
             assert close(forced.attention[row, :steps, :places], seen.alphas)
             assert close(forced.log_probabilities[row, :steps], seen.log_probabilities)
 

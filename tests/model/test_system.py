@@ -5,8 +5,8 @@ from itertools import combinations
 import pytest
 import torch
 
-from ledeline.dataset import Batch
-from ledeline.subword import PAD
+from ledeline.data.dataset import Batch
+from ledeline.text.subwords import PAD
 
 PAIRS = [([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4], [9])]
 
@@ -108,10 +108,10 @@ class TestSeam:
         """The next step reads z_j: without its columns of layer 1 the first step alone is equal."""
         model = make("EncDec", embedding=3, hidden=4)
         pairs = model.pairs(Batch.of([([4, 5, 6, 7], [8, 9])]))
-        before = model.force(pairs).feeds
+        before = model.force(pairs).attentional
         with torch.no_grad():
             model.decoder.first.weight[:, 3:7] = 0
-        after = model.force(pairs).feeds
+        after = model.force(pairs).attentional
         torch.testing.assert_close(after[:, 0], before[:, 0])
         assert not torch.isclose(after[:, 1:], before[:, 1:]).any()
 

@@ -1,12 +1,8 @@
 """What the tests of ROUGE share: the Perl script, pairs that are hard on it, slow references."""
 
-import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
 
 
 @pytest.fixture

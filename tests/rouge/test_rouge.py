@@ -19,7 +19,7 @@ from slow_rouge import (
 )
 
 from ledeline import __version__, rouge
-from ledeline.errors import ScoreError
+from ledeline.core.errors import ScoreError
 from ledeline.rouge import Rouge, Score, Settings, mean, score_all, signature
 from ledeline.rouge.statistics import Overlap, bigrams, gather, lcs_length, overlap
 from ledeline.rouge.weighted import gather_weighted

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.errors import ScoreError
+from ledeline.core.errors import ScoreError
 from ledeline.rouge import Score, Settings, score
 from ledeline.rouge import stem as module
 from ledeline.rouge.stem import exceptions, porter, stem

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from slow_rouge import slow_tokens
 
-from ledeline.errors import ConfigError
+from ledeline.core.errors import ConfigError
 from ledeline.rouge import Score, Settings, score
 from ledeline.rouge.tokens import tokenisers, utf8
 

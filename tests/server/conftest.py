@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import json
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +17,11 @@ pytest.importorskip("uvicorn")
 
 from fastapi import FastAPI
 
-from ledeline.headline import Headline
-from ledeline.headliner import DEFAULT, Headliner, Options
+from ledeline.inference.headline import Headline
+from ledeline.inference.headliner import DEFAULT, Headliner, Options
 from ledeline.server.app import create_app
-from ledeline.server.run import Server, configured
+from ledeline.server.process import Server, configured
 from ledeline.server.settings import Address, ServeConfig
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the module beside the tests
 from live import TOKEN, listening
 
 PATIENCE = 60  # seconds until a test gives up; nothing is expected to take as long
@@ -41,7 +38,7 @@ class Held(Headliner):
         self.go.set()
         self.poison: object = None
 
-    def answers(
+    def generate_batch(
         self, texts: Sequence[object], options: Options = DEFAULT, *, first: int = 1
     ) -> list[Headline]:
         self.batches.append(list(texts))
@@ -49,7 +46,7 @@ class Held(Headliner):
         assert self.go.wait(PATIENCE)
         if self.poison in texts:
             raise ValueError(f"cannot write about {self.poison}")
-        return super().answers(texts, options, first=first)
+        return super().generate_batch(texts, options, first=first)
 
 
 class Answer(NamedTuple):

@@ -9,12 +9,12 @@ import pytest
 
 from ledeline import __version__
 from ledeline.config import SearchConfig
-from ledeline.corpus.newsroom import generate
-from ledeline.headline import Headline
-from ledeline.headliner import Headliner, Options
-from ledeline.server.gate import HEADERS
-from ledeline.server.messages import answer
+from ledeline.inference.headline import Headline
+from ledeline.inference.headliner import Headliner, Options
+from ledeline.server.middleware import HEADERS
+from ledeline.server.schemas import answer
 from ledeline.server.settings import Address, Batching, Limits
+from ledeline.synth.newsroom import generate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -71,7 +71,7 @@ class TestHeadlines:
         assert found.status == 200
         search = SearchConfig(**{key: one for key, one in options.items() if key != "explain"})
         wanted = Options(search=search, explain=options.get("explain", False))
-        alone = headliner.answers(texts, wanted)
+        alone = headliner.generate_batch(texts, wanted)
         assert found.json == {"headlines": [one.as_dict() for one in alone]}
         assert server.headliner.options[-1] == wanted
 
@@ -85,7 +85,7 @@ class TestHeadlines:
         answers = [caller.answer for caller in callers]
         assert max(map(len, held.headliner.batches)) == 7
         for texts, found in zip(asked, answers[1:], strict=True):
-            alone = [one.as_dict() for one in headliner.answers(texts)]
+            alone = [one.as_dict() for one in headliner.generate_batch(texts)]
             assert found.json == {"headlines": alone}
 
     def test_nor_do_their_reasons(self, held, headliner: Headliner, until) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ledeline.config import SearchConfig
-from ledeline.headline import Caution, Headline
-from ledeline.headliner import Options
+from ledeline.inference.headline import Headline, HeadlineWarning
+from ledeline.inference.headliner import Options
 from ledeline.server.batcher import SECONDS_TO_RETRY, Batcher, Load, Refused
 from ledeline.server.settings import Batching
 
@@ -40,7 +40,9 @@ class Writer:
         return [
             Headline(str(text), f"{text}!")
             if text
-            else Headline("", "", warnings=(Caution("empty", f"text {number} has no words"),))
+            else Headline(
+                "", "", warnings=(HeadlineWarning("empty", f"text {number} has no words"),)
+            )
             for number, text in enumerate(texts, start=first)
         ]
 

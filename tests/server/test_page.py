@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,14 +10,12 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from ledeline.corpus.newsroom import generate
-from ledeline.examples import LEDES as EXAMPLES
-from ledeline.headliner import Headliner
+from chromium import BROWSER, CONTROL, NAMES, Browser, Page
+from ledeline.inference.headliner import Headliner
+from ledeline.inference.sample_ledes import LEDES as EXAMPLES
 from ledeline.server.app import FILES, PAGE, create_app
 from ledeline.server.settings import Limits
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
-from chromium import BROWSER, CONTROL, NAMES, Browser, Page
+from ledeline.synth.newsroom import generate
 from live import listening
 
 pytestmark = [

@@ -14,17 +14,13 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from ledeline.headliner import Headliner
-from ledeline.model.files import SHIPPED
-from ledeline.pack import CARD
-from ledeline.section import load
+from ledeline.config.section import load
+from ledeline.inference.headliner import Headliner
+from ledeline.model.format.folder import SHIPPED
+from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
 from ledeline.server.settings import ServeConfig, find_token
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside the tests
-sys.path.insert(0, str(Path(__file__).parent.parent))
 from live import TOKEN, asked, curl_commands, fetch, listening
-
 from pages import ROOT, blocks
 
 GUIDE = (ROOT / "docs" / "serve.md").read_text()

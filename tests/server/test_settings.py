@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ledeline.cli import app
-from ledeline.errors import ConfigError
-from ledeline.section import load
+from ledeline.config.section import load
+from ledeline.core.errors import ConfigError
 from ledeline.server.settings import TOKEN_VARIABLE, ServeConfig, find_token
 
 TOKEN = "0123456789abcdef"

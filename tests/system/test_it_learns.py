@@ -13,8 +13,6 @@ import pytest
 import torch
 
 from ledeline import rouge
-from ledeline.analysis.aligner import align
-from ledeline.analysis.alignment import alignment_score, parse
 from ledeline.config import (
     DataConfig,
     GateConfig,
@@ -25,12 +23,14 @@ from ledeline.config import (
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.corpus.newsroom import generate
-from ledeline.dataset import Batch
-from ledeline.model.files import Loaded, load_model
+from ledeline.data.dataset import Batch
+from ledeline.evaluation.aligner import align
+from ledeline.evaluation.alignment import alignment_score, parse
+from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.model.pairs import Sources
-from ledeline.model.seq2seq import Seq2Seq
+from ledeline.model.systems.encdec import EncDec
 from ledeline.search import greedy
+from ledeline.synth.newsroom import generate
 from ledeline.train.loop import train
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> 
     return prepare_newsroom(folder, 20_000, seed=1, merges=1500, num_valid=200, longest=32)
 
 
-def learned(dataset: Path, run: Path, gate: GateConfig, spm: SpmConfig, epochs: int) -> Loaded:
+def learned(dataset: Path, run: Path, gate: GateConfig, spm: SpmConfig, epochs: int) -> ModelBundle:
     config = TrainConfig(
         data=DataConfig(dataset=dataset),
         model=ModelConfig(embedding_size=128, hidden_size=128, layers=1, dropout=0.1, init=0.2),
@@ -70,39 +70,39 @@ def learned(dataset: Path, run: Path, gate: GateConfig, spm: SpmConfig, epochs: 
 
 
 @pytest.fixture(scope="module")
-def whole(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def whole(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelBundle:
     """EncDec+sGate+SPM."""
     run = tmp_path_factory.mktemp("runs") / "whole"
     return learned(dataset, run, GateConfig(enabled=True), SpmConfig(enabled=True), epochs=3)
 
 
 @pytest.fixture(scope="module")
-def bare(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def bare(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelBundle:
     """The same with no gate, and with an SPM whose loss weighs nothing."""
     run = tmp_path_factory.mktemp("runs") / "bare"
     return learned(dataset, run, GateConfig(), SpmConfig(enabled=True, c=1e12), epochs=2)
 
 
-def headlines(loaded: Loaded, ledes: list[str]) -> Iterator[str]:
+def headlines(loaded: ModelBundle, ledes: list[str]) -> Iterator[str]:
     model, subwords, profile, _ = loaded
     batch = Batch.of([(subwords.encode(profile.words(lede)), []) for lede in ledes])
     for ids in greedy(model, batch.sources, batch.source_lengths):
         yield profile.join(subwords.decode(ids))
 
 
-def rouge_1(loaded: Loaded, ledes: list[str]) -> float:
+def rouge_1(loaded: ModelBundle, ledes: list[str]) -> float:
     references = [story.headline for story in STORIES]
     written = list(headlines(loaded, ledes))
     return rouge.mean(rouge.score_all(written, references)).rouge1.f1
 
 
-def alignment_errors(loaded: Loaded) -> dict[str, float]:
+def alignment_errors(loaded: ModelBundle) -> dict[str, float]:
     found = align(loaded, [(story.lede, story.headline) for story in STORIES]).links
     gold = [parse(story.alignment) for story in STORIES]
     return {method: alignment_score(links, gold).error_rate for method, links in found.items()}
 
 
-def gate_spread(loaded: Loaded) -> float:
+def gate_spread(loaded: ModelBundle) -> float:
     """How far the gates of the stories' sub-words are from being all alike; 0 without a gate."""
     model, subwords, profile, _ = loaded
     if model.gate is None:
@@ -114,22 +114,22 @@ def gate_spread(loaded: Loaded) -> float:
         return model.gate.openness(encoded)[sources.mask].std().item()
 
 
-def untrained(loaded: Loaded) -> Loaded:
+def untrained(loaded: ModelBundle) -> ModelBundle:
     """The same system as it was before its first step."""
-    return loaded._replace(model=Seq2Seq(loaded.model.config, loaded.model.vocabulary, 1).eval())
+    return loaded._replace(model=EncDec(loaded.model.config, loaded.model.vocabulary, 1).eval())
 
 
 # --- what is asserted -----------------------------------------------------------------------------
 
 
-def assert_headlines_are_written(loaded: Loaded, least: float = 0.45) -> None:
+def assert_headlines_are_written(loaded: ModelBundle, least: float = 0.45) -> None:
     """Headlines follow from their ledes: with the ledes of other stories they are far worse."""
     ledes = [story.lede for story in STORIES]
     assert rouge_1(loaded, ledes) >= least
     assert rouge_1(loaded, ledes[1:] + ledes[:1]) <= least / 3
 
 
-def assert_spm_aligns(loaded: Loaded) -> None:
+def assert_spm_aligns(loaded: ModelBundle) -> None:
     """By both rules the SPM finds far more of the gold alignment than one who knows nothing."""
     errors = alignment_errors(loaded)
     assert min(errors["identity"], errors["diagonal"]) >= 0.88
@@ -137,19 +137,19 @@ def assert_spm_aligns(loaded: Loaded) -> None:
     assert errors["spm-sentence"] <= 0.82
 
 
-def assert_gate_has_learned(loaded: Loaded) -> None:
+def assert_gate_has_learned(loaded: ModelBundle) -> None:
     """Gates open and close, where at first all were about half open."""
     assert gate_spread(loaded) >= 0.2
     assert gate_spread(loaded) >= 1.5 * gate_spread(untrained(loaded))
 
 
-def test_the_whole_system_learns(whole: Loaded) -> None:
+def test_the_whole_system_learns(whole: ModelBundle) -> None:
     assert_headlines_are_written(whole)
     assert_spm_aligns(whole)
     assert_gate_has_learned(whole)
 
 
-def test_what_is_taken_away_is_missed(bare: Loaded) -> None:
+def test_what_is_taken_away_is_missed(bare: ModelBundle) -> None:
     assert_headlines_are_written(bare, 0.2)  # it still learns to write: nothing else is broken
     with pytest.raises(AssertionError):
         assert_spm_aligns(bare)
@@ -157,7 +157,7 @@ def test_what_is_taken_away_is_missed(bare: Loaded) -> None:
         assert_gate_has_learned(bare)
 
 
-def test_before_training_nothing_holds(whole: Loaded) -> None:
+def test_before_training_nothing_holds(whole: ModelBundle) -> None:
     before = untrained(whole)
     for holds in (assert_headlines_are_written, assert_spm_aligns, assert_gate_has_learned):
         with pytest.raises(AssertionError):

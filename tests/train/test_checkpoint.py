@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ledeline.errors import CheckpointError
-from ledeline.manifest import sealed
+from ledeline.core.errors import CheckpointError
+from ledeline.core.manifest import sealed
 from ledeline.train import checkpoint as checkpoint_module
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
 

@@ -14,38 +14,38 @@ import pytest
 import torch
 
 from ledeline.config import RunConfig, TrainConfig
-from ledeline.dataset import Dataset
-from ledeline.errors import CheckpointError, DatasetError, TrainingError
-from ledeline.model.cpu import has_bfloat16
-from ledeline.model.files import load_model
-from ledeline.section import load, to_toml
+from ledeline.config.section import load, to_toml
+from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
+from ledeline.data.dataset import Dataset
+from ledeline.model.format.folder import load_model
+from ledeline.runtime.cpu import has_bfloat16
+from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.clock import Pace
 from ledeline.train.loop import _steps_a_look, train
 from ledeline.train.processes import World
+from ledeline.train.throughput import Pace
 from ledeline.train.validation import Validation
-from ledeline.train.watch import Beginning, Look, Nobody
 
 
-class Memory(Nobody):
-    """A watch that remembers."""
+class Memory(NullCallback):
+    """A callback that remembers."""
 
     def __init__(self) -> None:
-        self.beginnings: list[Beginning] = []
-        self.seen: list[Look] = []
+        self.beginnings: list[RunStart] = []
+        self.seen: list[StepReport] = []
         self.validations: list[Validation] = []
         self.sentences: list[str] = []
 
-    def begins(self, beginning: Beginning) -> None:
+    def on_start(self, beginning: RunStart) -> None:
         self.beginnings.append(beginning)
 
-    def looks(self, look: Look) -> None:
+    def on_step(self, look: StepReport) -> None:
         self.seen.append(look)
 
-    def validates(self, validation: Validation) -> None:
+    def on_validation(self, validation: Validation) -> None:
         self.validations.append(validation)
 
-    def says(self, sentence: str) -> None:
+    def on_message(self, sentence: str) -> None:
         self.sentences.append(sentence)
 
 
@@ -55,29 +55,29 @@ def changed(config: TrainConfig, **sections: dict[str, Any]) -> TrainConfig:
 
 
 def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
-    watch, folder = Memory(), tmp_path / "run"
-    outcome = train(tiny, folder, watch=watch)
-    steps = len(watch.seen)
-    assert outcome.standing.finished == "all 2 epochs are done"
-    assert outcome.standing.step == steps == 2 * watch.seen[0].num_batches
+    callback, folder = Memory(), tmp_path / "run"
+    outcome = train(tiny, folder, callback=callback)
+    steps = len(callback.seen)
+    assert outcome.train_state.finished == "all 2 epochs are done"
+    assert outcome.train_state.step == steps == 2 * callback.seen[0].num_batches
     assert not outcome.stopped
 
     # what is seen
-    assert [look.step for look in watch.seen] == list(range(1, steps + 1))
-    assert {look.epoch for look in watch.seen} == {1, 2}
-    assert watch.seen[steps // 2 - 1].batch == watch.seen[0].num_batches
-    for look in watch.seen:
+    assert [look.step for look in callback.seen] == list(range(1, steps + 1))
+    assert {look.epoch for look in callback.seen} == {1, 2}
+    assert callback.seen[steps // 2 - 1].batch == callback.seen[0].num_batches
+    for look in callback.seen:
         assert look.means.heads.keys() == {"source"}
         assert look.norm > 0
         assert look.pairs_per_second > 0
-    assert watch.seen[-1].seconds_left == 0
-    assert [validation.epoch for validation in watch.validations] == [1, 2]
-    for validation in watch.validations:
+    assert callback.seen[-1].seconds_left == 0
+    assert [validation.epoch for validation in callback.validations] == [1, 2]
+    for validation in callback.validations:
         assert validation.rouge is not None
         assert validation.num_headlines == 6
         assert len(validation.samples) == 2
         assert all(sample.headline and sample.links for sample in validation.samples)
-    assert watch.validations[1].means.target < watch.validations[0].means.target
+    assert callback.validations[1].means.target < callback.validations[0].means.target
 
     # what is kept
     assert load(TrainConfig, folder / "config.toml") == tiny
@@ -95,50 +95,50 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
 
     # the last two and the best
     last_two = [steps - steps % 7, steps] if steps % 7 else [steps - 7, steps]
-    expected = sorted({*last_two, outcome.standing.best_step})
+    expected = sorted({*last_two, outcome.train_state.best_step})
     assert Checkpoints(folder / "checkpoints").steps() == expected
-    assert (folder / "best").resolve().name == f"{outcome.standing.best_step:08}"
+    assert (folder / "best").resolve().name == f"{outcome.train_state.best_step:08}"
     loaded = load_model(folder / "best")
     assert loaded.profile.name == "natural"
     assert runs.same(
-        dict(loaded.model.state_dict()), runs.weights(folder, outcome.standing.best_step)
+        dict(loaded.model.state_dict()), runs.weights(folder, outcome.train_state.best_step)
     )
 
 
 def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
     """The first step's loss, computed apart: with dropout off it is that of the fresh model."""
-    from ledeline.batches import Batches
-    from ledeline.model.seq2seq import Seq2Seq
+    from ledeline.data.batches import Batches
+    from ledeline.model.systems.encdec import EncDec
 
     config = changed(tiny, model={"dropout": 0.0}, run={"report_every": 1})
-    watch = Memory()
-    train(config, tmp_path / "run", watch=watch)
+    callback = Memory()
+    train(config, tmp_path / "run", callback=callback)
     dataset = Dataset(config.data.dataset)
-    model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed)
+    model = EncDec(config.system, len(dataset.subwords), config.train.seed)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     losses = model(model.pairs(batch))
-    first = watch.seen[0].means
+    first = callback.seen[0].means
     assert first.target == pytest.approx(losses.target.mean().item(), rel=1e-6)
     assert first.heads["source"] == pytest.approx(losses.heads["source"].mean().item(), rel=1e-6)
     tokens = float((batch.headline_lengths + 1).sum())
     assert first.per_token == pytest.approx(losses.headline.sum().item() / tokens, rel=1e-6)
     (losses.total().mean()).backward()
     norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
-    assert watch.seen[0].norm == pytest.approx(float(norm), rel=1e-5)
+    assert callback.seen[0].norm == pytest.approx(float(norm), rel=1e-5)
 
 
 def test_the_first_step_is_adams_with_a_clipped_gradient(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
-    from ledeline.batches import Batches
-    from ledeline.model.seq2seq import Seq2Seq
+    from ledeline.data.batches import Batches
+    from ledeline.model.systems.encdec import EncDec
 
     config = changed(tiny, model={"dropout": 0.0}, train={"clip": 0.5}, run={"checkpoint_every": 1})
-    watch = Memory()
-    train(config, tmp_path / "run", max_minutes=0, watch=watch)
-    assert [look.step for look in watch.seen] == [1]
+    callback = Memory()
+    train(config, tmp_path / "run", max_minutes=0, callback=callback)
+    assert [look.step for look in callback.seen] == [1]
     dataset = Dataset(config.data.dataset)
-    model = Seq2Seq(config.system, len(dataset.subwords), config.train.seed)
+    model = EncDec(config.system, len(dataset.subwords), config.train.seed)
     optimizer = torch.optim.Adam(model.parameters(), 0.001)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     model(model.pairs(batch)).total().mean().backward()
@@ -183,22 +183,22 @@ class TestResume:
         first = train(tiny, tmp_path / "run")
         before = runs.weights(tmp_path / "run")
         again = train(tiny, tmp_path / "run", resume=True)
-        assert again.standing == first.standing
+        assert again.train_state == first.train_state
         assert runs.same(runs.weights(tmp_path / "run"), before)
 
     def test_more_epochs_go_on_as_if_asked_for_at_first(
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
-        longer, watch = changed(tiny, train={"epochs": 3}), Memory()
+        longer, callback = changed(tiny, train={"epochs": 3}), Memory()
         train(longer, tmp_path / "whole")
         train(tiny, tmp_path / "parts")
-        train(longer, tmp_path / "parts", resume=True, watch=watch)
-        assert "train.epochs was 2 and is 3 from here on" in watch.sentences
+        train(longer, tmp_path / "parts", resume=True, callback=callback)
+        assert "train.epochs was 2 and is 3 from here on" in callback.sentences
         assert runs.same(runs.weights(tmp_path / "whole"), runs.weights(tmp_path / "parts"))
 
     def test_nothing_to_resume_is_a_beginning(self, tmp_path: Path, tiny: TrainConfig) -> None:
         outcome = train(tiny, tmp_path / "run", resume=True)
-        assert outcome.standing.finished
+        assert outcome.train_state.finished
 
     def test_a_run_folder_is_not_overwritten(self, tmp_path: Path, tiny: TrainConfig) -> None:
         (tmp_path / "run").mkdir()
@@ -234,12 +234,12 @@ class TestResume:
         newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         with (newest / "model.safetensors").open("r+b") as file:
             file.truncate(100)
-        watch = Memory()
-        train(tiny, tmp_path / "run", resume=True, watch=watch)
+        callback = Memory()
+        train(tiny, tmp_path / "run", resume=True, callback=callback)
         assert any(
-            str(newest) in sentence and "not used" in sentence for sentence in watch.sentences
+            str(newest) in sentence and "not used" in sentence for sentence in callback.sentences
         )
-        assert watch.beginnings[0].step > 0
+        assert callback.beginnings[0].step > 0
         assert runs.same(runs.weights(tmp_path / "run"), whole)
 
     def test_a_foreign_checkpoint_is_named_and_the_one_before_used(
@@ -252,9 +252,11 @@ class TestResume:
         (tmp_path / "other" / "checkpoints" / newest.name).rename(tmp_path / "foreign")
         newest.rename(tmp_path / "taken")
         (tmp_path / "foreign").rename(newest)
-        watch = Memory()
-        train(tiny, tmp_path / "run", resume=True, watch=watch)
-        assert any("a run with model.hidden_size = 9" in sentence for sentence in watch.sentences)
+        callback = Memory()
+        train(tiny, tmp_path / "run", resume=True, callback=callback)
+        assert any(
+            "a run with model.hidden_size = 9" in sentence for sentence in callback.sentences
+        )
         assert runs.same(runs.weights(tmp_path / "run"), whole)
 
     def test_no_sound_checkpoint_is_an_error(self, tmp_path: Path, tiny: TrainConfig) -> None:
@@ -309,7 +311,7 @@ class TestCheckpointsInTime:
 
         monkeypatch.setattr(Checkpoints, "save", spy)
         config = changed(tiny, run={"checkpoint_every": 0, "checkpoint_minutes": minutes})
-        steps = train(config, tmp_path / "run").standing.step
+        steps = train(config, tmp_path / "run").train_state.step
         assert saved == (list(range(1, steps + 1)) if each_step else [steps // 2, steps])
 
     def test_what_goes_wrong_in_the_background_ends_the_run(
@@ -352,13 +354,13 @@ def test_looks_are_as_far_apart_as_they_may_cost(seconds: float, steps: int) -> 
 class TestEndings:
     def test_early_stopping_keeps_the_best(self, tmp_path: Path, tiny: TrainConfig) -> None:
         config = changed(tiny, train={"epochs": 40, "learning_rate": 0.1, "patience": 2})
-        watch = Memory()
-        outcome = train(config, tmp_path / "run", watch=watch)
-        losses = [validation.means.per_token for validation in watch.validations]
-        assert outcome.standing.finished == "validation has not improved for 2 epochs"
-        assert min(losses) == outcome.standing.best_loss
+        callback = Memory()
+        outcome = train(config, tmp_path / "run", callback=callback)
+        losses = [validation.means.per_token for validation in callback.validations]
+        assert outcome.train_state.finished == "validation has not improved for 2 epochs"
+        assert min(losses) == outcome.train_state.best_loss
         assert losses.index(min(losses)) == len(losses) - 3
-        assert [validation.best for validation in watch.validations][-3:] == [True, False, False]
+        assert [validation.best for validation in callback.validations][-3:] == [True, False, False]
 
     def test_a_loss_that_is_no_number_stops_the_run(
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
@@ -372,7 +374,7 @@ class TestEndings:
             assert value.isfinite().all()
         assert runs.same(runs.weights(tmp_path / "run"), good)
         outcome = train(tiny, tmp_path / "run", resume=True)
-        assert outcome.standing.finished
+        assert outcome.train_state.finished
 
     def test_the_disk_is_full(
         self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch, runs: Any
@@ -390,7 +392,7 @@ class TestEndings:
             train(tiny, tmp_path / "run", resume=True)
         assert runs.same(runs.weights(tmp_path / "run"), good)
         monkeypatch.undo()
-        assert train(tiny, tmp_path / "run", resume=True).standing.finished
+        assert train(tiny, tmp_path / "run", resume=True).train_state.finished
 
     def test_a_dataset_without_validation_pairs_is_refused(
         self, tmp_path: Path, tiny: TrainConfig
@@ -400,7 +402,7 @@ class TestEndings:
         assert not (tmp_path / "run").exists()
 
     def test_two_runs_in_one_folder_do_not_mix(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        from ledeline.staging import locked
+        from ledeline.core.atomic import locked
 
         with (
             locked(tmp_path / "run", TrainingError),
@@ -441,10 +443,10 @@ def test_a_signal_stops_with_a_checkpoint(
 @pytest.mark.skipif(not has_bfloat16(), reason="needs a CPU with AVX-512")
 def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     config = changed(tiny, run={"precision": "bfloat16"}, train={"epochs": 1})
-    watch, exact = Memory(), Memory()
-    train(config, tmp_path / "bf16", watch=watch)
-    train(changed(tiny, train={"epochs": 1}), tmp_path / "f32", watch=exact)
-    ours, theirs = (w.validations[0].means.target for w in (watch, exact))
+    callback, exact = Memory(), Memory()
+    train(config, tmp_path / "bf16", callback=callback)
+    train(changed(tiny, train={"epochs": 1}), tmp_path / "f32", callback=exact)
+    ours, theirs = (w.validations[0].means.target for w in (callback, exact))
     assert ours == pytest.approx(theirs, rel=0.02)
     assert ours != theirs
     assert all(value.dtype == torch.float32 for value in runs.weights(tmp_path / "bf16").values())
@@ -476,5 +478,5 @@ def test_a_gpu_trains_and_its_checkpoint_goes_on_anywhere(
     on = {device: replace(tiny, run=replace(tiny.run, device=device)) for device in ("cuda", "cpu")}
     train(on["cuda"], tmp_path / "run", max_minutes=0)
     outcome = train(on["cpu"], tmp_path / "run", resume=True)
-    assert math.isfinite(outcome.standing.best_loss)
+    assert math.isfinite(outcome.train_state.best_loss)
     assert isinstance(on["cpu"].run, RunConfig)

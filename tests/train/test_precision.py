@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from ledeline.config import RunConfig, TrainConfig
-from ledeline.dataset import Batch, Dataset
-from ledeline.model.cpu import has_bfloat16
-from ledeline.model.seq2seq import Seq2Seq
+from ledeline.data.dataset import Batch, Dataset
+from ledeline.model.systems.encdec import EncDec
+from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train import validation
 from ledeline.train.loop import train
+from ledeline.train.losses import Means
 from ledeline.train.precision import precision, refuse_unsupported
 from ledeline.train.processes import World
-from ledeline.train.tally import Means
 from ledeline.train.validation import validation_loss
 
 CPU = World(0, 1, torch.device("cpu"))
@@ -28,21 +28,21 @@ def of(config: TrainConfig, wanted: str) -> TrainConfig:
 
 
 @pytest.fixture
-def model(tiny: TrainConfig) -> Seq2Seq:
+def model(tiny: TrainConfig) -> EncDec:
     """One with large weights, so that rounding is seen."""
-    model = Seq2Seq(tiny.system, len(Dataset(tiny.data.dataset).subwords), seed=1)
+    model = EncDec(tiny.system, len(Dataset(tiny.data.dataset).subwords), seed=1)
     for parameter in model.parameters():
         parameter.data.mul_(10)
     return model
 
 
-def validated(config: TrainConfig, model: Seq2Seq, size: int = 4) -> Means:
+def validated(config: TrainConfig, model: EncDec, size: int = 4) -> Means:
     config = replace(config, train=replace(config.train, batch_size=size))
     return validation_loss(model, Dataset(config.data.dataset), config, CPU)
 
 
 @torch.no_grad()
-def by_hand(config: TrainConfig, model: Seq2Seq, bfloat16: bool) -> dict[str, float]:
+def by_hand(config: TrainConfig, model: EncDec, bfloat16: bool) -> dict[str, float]:
     """The figures of validation, pair by pair."""
     pairs = [*map(Dataset(config.data.dataset)["valid"].__getitem__, range(12))]
     model.eval()
@@ -88,7 +88,7 @@ def test_what_every_cpu_has_is_not_refused(
 
 
 @pytest.mark.parametrize("wanted", ["auto", "float32"])
-def test_on_a_cpu_validation_is_exact(tiny: TrainConfig, model: Seq2Seq, wanted: str) -> None:
+def test_on_a_cpu_validation_is_exact(tiny: TrainConfig, model: EncDec, wanted: str) -> None:
     expected = by_hand(tiny, model, bfloat16=False)
     for size in (1, 4, 12):
         means = validated(of(tiny, wanted), model, size)
@@ -97,7 +97,7 @@ def test_on_a_cpu_validation_is_exact(tiny: TrainConfig, model: Seq2Seq, wanted:
 
 
 @needs_bfloat16
-def test_validation_in_bfloat16(tiny: TrainConfig, model: Seq2Seq) -> None:
+def test_validation_in_bfloat16(tiny: TrainConfig, model: EncDec) -> None:
     ours = validated(of(tiny, "bfloat16"), model, 1).figures
     assert ours == pytest.approx(by_hand(tiny, model, bfloat16=True), rel=1e-6)
     exact = by_hand(tiny, model, bfloat16=False)
@@ -125,7 +125,7 @@ def test_steps_losses_and_links_have_the_same_and_headlines_are_exact(
 
         return call
 
-    for place, name in ((validation, "greedy"), (validation, "force"), (Seq2Seq, "forward")):
+    for place, name in ((validation, "greedy"), (validation, "force"), (EncDec, "forward")):
         monkeypatch.setattr(place, name, spy(name, getattr(place, name)))
     config = of(tiny, wanted)
     train(replace(config, train=replace(config.train, epochs=1)), tmp_path / "run")

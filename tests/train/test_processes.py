@@ -20,7 +20,6 @@ import pytest
 import torch
 from torch import distributed, nn
 
-from ledeline.batches import Batches
 from ledeline.config import (
     DataConfig,
     GateConfig,
@@ -31,9 +30,10 @@ from ledeline.config import (
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.dataset import Dataset
-from ledeline.errors import ConfigError, TrainingError
-from ledeline.section import to_toml
+from ledeline.config.section import to_toml
+from ledeline.core.errors import ConfigError, TrainingError
+from ledeline.data.batches import Batches
+from ledeline.data.dataset import Dataset
 from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.processes import World, joined
@@ -90,14 +90,14 @@ def alone(toml: Path, nursery: "Nursery", tmp_path_factory: pytest.TempPathFacto
     """The run of one process."""
     folder = tmp_path_factory.mktemp("alone")
     assert nursery.together(1, folder, toml, "--run", folder / "run") == [0]
-    assert standing(folder / "run")["step"] >= 50
+    assert train_state(folder / "run")["step"] >= 50
     return folder / "run"
 
 
 # --- what a run left behind -----------------------------------------------------------------------
 
 
-def standing(run: Path) -> dict[str, Any]:
+def train_state(run: Path) -> dict[str, Any]:
     """Where a run stands by its newest checkpoint, every byte of which is looked at."""
     checkpoints = Checkpoints(run / "checkpoints")
     found: dict[str, Any] = checkpoints.open(checkpoints.steps()[-1]).state["standing"]
@@ -109,7 +109,7 @@ def assert_alike(runs: Any, run: Path, other: Path) -> None:
     runs.assert_losses_alike(runs.figures(run), runs.figures(other))
     assert (run / "best").readlink() == (other / "best").readlink()
     for key in ("step", "position", "best_step", "finished"):
-        assert standing(run)[key] == standing(other)[key]
+        assert train_state(run)[key] == train_state(other)[key]
     mine, yours = runs.weights(run), runs.weights(other)
     assert mine.keys() == yours.keys()
     assert max(float((mine[name] - yours[name]).abs().max()) for name in mine) < WEIGHTS
@@ -118,7 +118,7 @@ def assert_alike(runs: Any, run: Path, other: Path) -> None:
 def assert_same(runs: Any, run: Path, other: Path) -> None:
     """The same to the last bit."""
     assert runs.figures(run) == runs.figures(other)
-    assert standing(run) == standing(other)
+    assert train_state(run) == train_state(other)
     assert runs.same(runs.weights(run), runs.weights(other))
 
 
@@ -212,7 +212,7 @@ class TestTorchrun:
             until(lambda: runs.num_steps(run) >= 10)
             launched.process.send_signal(signal.SIGTERM)
             assert launched.wait() != 0  # torchrun's own word for a signal
-        stopped = standing(run)["step"]
+        stopped = train_state(run)["step"]
         assert stopped == runs.num_steps(run) >= 10
         assert f"stopped at step {stopped} by SIGTERM" in launched.output
 
@@ -225,7 +225,7 @@ class TestTorchrun:
         assert time.monotonic() - begun < 30
         assert f"process 0 {LOST}" in launched.output
         assert "Traceback" not in ours(launched.output)
-        assert stopped < standing(run)["step"] <= runs.num_steps(run)
+        assert stopped < train_state(run)["step"] <= runs.num_steps(run)
 
         assert nursery.together(2, tmp_path, toml, "--run", run, "--resume") == [0, 0]
         assert_same(runs, run, two)
@@ -272,7 +272,7 @@ class Nursery:
 
 def raise_children() -> None:
     """What the nursery's process does: fork on request, wait on request."""
-    from ledeline import cli, screen  # noqa: F401 - so that no child has to import it
+    from ledeline import cli
 
     torch.optim.Adam([nn.Parameter(torch.zeros(1))])  # which imports a good deal of torch, too
     with suppress(ImportError):
@@ -368,7 +368,7 @@ class TestResuming:
         run = tmp_path / "run"
         limit = ["--max-minutes", "0.005"]
         assert nursery.together(2, tmp_path, toml, "--run", run, *limit) == [0, 0]
-        stopped = standing(run)["step"]
+        stopped = train_state(run)["step"]
         assert stopped == runs.num_steps(run)
         assert f"stopped at step {stopped} by 0.005 minutes" in (tmp_path / "log-0").read_text()
         assert nursery.together(1, tmp_path, toml, "--run", run, "--resume") == [0]
@@ -465,7 +465,7 @@ class TestFailure:
         (status, _), (other_status, other_said) = self.outcome(nursery, children)
         assert (status, other_status) == (-signal.SIGKILL, 2)
         assert other_said.strip().startswith(f"ledeline: process 1 {LOST}")
-        assert standing(run)["step"] >= 7
+        assert train_state(run)["step"] >= 7
 
 
 # --- without any other process --------------------------------------------------------------------
@@ -559,7 +559,10 @@ class TestAlone:
     ) -> None:
         monkeypatch.setenv("RANK", "3")
         sentence = f"process 3 {LOST} .* with --resume"
-        with pytest.raises(TrainingError, match=sentence), processes._losses_named(processes.LOST):
+        with (
+            pytest.raises(TrainingError, match=sentence),
+            processes._losses_named(processes.LOST),
+        ):
             raise error
 
     def test_no_other_error_is(self) -> None:

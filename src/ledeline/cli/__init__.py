@@ -8,13 +8,13 @@ import typer
 
 from ledeline import __version__
 from ledeline.cli.command import Verbs
-from ledeline.cli.corpora import prepare, synth
-from ledeline.cli.judging import audit, score
-from ledeline.cli.packing import pack
-from ledeline.cli.serving import serve
-from ledeline.cli.systems import align, evaluate, report
-from ledeline.cli.training import train
-from ledeline.cli.writing import generate
+from ledeline.cli.evaluate import align, evaluate, report
+from ledeline.cli.generate import generate
+from ledeline.cli.pack import pack
+from ledeline.cli.prepare import prepare, synth
+from ledeline.cli.score import audit, score
+from ledeline.cli.serve import serve
+from ledeline.cli.train import train
 
 app = typer.Typer(
     cls=Verbs,

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import typer
 import typer.core
 
-from ledeline.errors import ConfigError, LedelineError
-from ledeline.progress import Progress, silent
+from ledeline.core.errors import ConfigError, LedelineError
+from ledeline.core.progress import Progress, silent
 
 
 class Verbs(typer.core.TyperGroup):
@@ -52,7 +52,7 @@ def progress_bar(*, wanted: bool) -> Iterator[Progress]:
         return
     from rich.console import Console
 
-    from ledeline.terminal import Bars
+    from ledeline.cli.views.console import Bars
 
     with Bars(Console(stderr=True)) as bars:
         yield bars
@@ -83,10 +83,10 @@ def write(name: str, lines: Iterable[str], inputs: Iterable[str]) -> None:
     if name == "-":
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return
-    from ledeline.staging import whole_file
+    from ledeline.core.atomic import atomic_write
 
     with (
-        whole_file(refuse_input(Path(name), inputs)) as path,
+        atomic_write(refuse_input(Path(name), inputs)) as path,
         path.open("w", encoding="utf-8", newline="\n") as file,
     ):
         file.writelines(f"{line}\n" for line in lines)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.kinds import TABLE_KINDS, named_kind
 from ledeline.corpus.lines import BrokenStream, read_lines
 from ledeline.corpus.records import read_records
-from ledeline.errors import CorpusError
 
 _MARK: Final = ":"  # between the file and the column
 _STANDARD_INPUT: Final = "/dev/stdin"

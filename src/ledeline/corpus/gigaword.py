@@ -23,9 +23,9 @@ from typing import Final, NamedTuple
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow, NoPair, Pair, Row
 from ledeline.corpus.lines import BrokenStream, decode, encoding_reason, excerpt, read_lines
-from ledeline.errors import CorpusError
 
 DOCUMENT_LIMIT_BYTES: Final = 64 << 20
 ARCHIVE_SUFFIXES: Final = (".xml.gz", ".xml", ".gz")

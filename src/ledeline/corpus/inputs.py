@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Protocol
 
+from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.delimited import DELIMITERS, Dialect
 from ledeline.corpus.kinds import Kind, input_kind, looks_like_a_file, named_kind
@@ -25,7 +26,6 @@ from ledeline.corpus.records import (
     text_record,
     with_mark,
 )
-from ledeline.errors import ConfigError, CorpusError
 
 _BLOCK_BYTES: Final = 1 << 16  # what a pipe holds
 _TEXT: Final = Layout("txt")
@@ -103,7 +103,7 @@ class File:
 
     def num_rows(self) -> int | None:
         """About how many records there are."""
-        from ledeline.corpus.files import count_rows
+        from ledeline.corpus.sources import count_rows
 
         return count_rows(self.path, self.kind)
 
@@ -205,7 +205,7 @@ class Stream:
         return not self._ahead
 
     def num_rows(self) -> int | None:
-        """Nobody knows."""
+        """NullCallback knows."""
         return None
 
     def _advance(self) -> bool:

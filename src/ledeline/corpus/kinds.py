@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus.lines import table_suffix
-from ledeline.errors import CorpusError
 
 Kind: TypeAlias = Literal["txt", "jsonl", "csv", "tsv", "parquet"]
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow
-from ledeline.errors import CorpusError
 
 BLOCK_BYTES: Final = 1 << 20
 LINE_LIMIT_BYTES: Final = 64 << 20  # a longer "line" is no text, and would fill the memory

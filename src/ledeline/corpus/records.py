@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.delimited import AMBIGUOUS, Delimited, Dialect, line_end, open_csv, open_tsv
 from ledeline.corpus.kinds import Kind, input_kind
@@ -37,7 +38,6 @@ from ledeline.corpus.tables import (
     record_fault,
     unsound_parquet,
 )
-from ledeline.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa

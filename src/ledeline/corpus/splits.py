@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ledeline.config import SplitConfig
+from ledeline.core.errors import ConfigError
+from ledeline.core.shuffle import shuffled
 from ledeline.corpus.filters import Report
 from ledeline.corpus.store import Numbers, StoredPairs
-from ledeline.errors import ConfigError
-from ledeline.shuffle import shuffled
 
 TRAIN, VALID, TEST = "train", "valid", "test"
 SPLITS = (TRAIN, VALID, TEST)

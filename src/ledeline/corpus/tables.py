@@ -10,6 +10,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ledeline.core.atomic import atomic_write
+from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadHeader, BadRow, Pair, Row
 from ledeline.corpus.delimited import Delimited, Record, csv_line, open_csv, open_tsv, tsv_line
 from ledeline.corpus.kinds import PACKED_TOO, Kind, named_kind, table_kind, unknown_table
@@ -27,8 +29,6 @@ from ledeline.corpus.lines import (
     unpacked,
     write_lines,
 )
-from ledeline.errors import CorpusError
-from ledeline.staging import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -343,7 +343,7 @@ def write_table(path: Path, rows: Iterable[Mapping[str, str]], columns: Sequence
     if kind in (None, "txt") or (kind == "parquet" and packed):
         raise unknown_table(path, f".parquet, or in .csv, .tsv or .jsonl {PACKED_TOO}")
     values = _checked_values(path, rows, columns)
-    with whole_file(path) as part:
+    with atomic_write(path) as part:
         match kind:
             case "parquet":
                 _write_parquet(part, values, columns)

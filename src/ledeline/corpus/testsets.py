@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.corpus import Pair
 from ledeline.corpus.columns import read_column
 from ledeline.corpus.parallel import read_parallel
 from ledeline.corpus.records import read_columns
 from ledeline.corpus.tables import read_table
-from ledeline.errors import ConfigError, CorpusError
 
 ALIGNMENT: Final = "alignment"  # the column of gold links, where a table has one
 
@@ -17,7 +17,7 @@ Files: TypeAlias = tuple[Path, ...]  # a table, or ledes and headlines
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-class HeldOut(NamedTuple):
+class EvaluationSet(NamedTuple):
     """Pairs to test a system on."""
 
     name: str
@@ -59,7 +59,7 @@ def find_test_set(given: str) -> tuple[str, Files]:
 
 def read_test_set(
     given: str, *, lede: str = "lede", headline: str = "headline", gold: str | None = None
-) -> HeldOut:
+) -> EvaluationSet:
     """Read a test set; `lede` and `headline` name the columns of a table, `gold` a file of links.
 
     Every row must be a pair: the first that is not is an error that names it. Without `gold`, links
@@ -79,7 +79,7 @@ def read_test_set(
     if not pairs:
         raise CorpusError(f"{paths[0]}: there is no pair in it")
     gold_file = str(gold or (paths[0] if _has_gold(paths, lede) else ""))
-    return HeldOut(
+    return EvaluationSet(
         name,
         tuple(map(str, paths)),
         [pair.lede for pair in pairs],

@@ -3,19 +3,19 @@
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ledeline.model.gpu import support
+from ledeline.model.gpu import dispatch
 
 
-def token_losses(feeds: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
+def token_losses(attentional: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
     """`-log o_j[y_j]` of each step. Feeds z (B, J, H), targets (B, J) -> (B, J).
 
     The output layer is W_o, b_o of `o_j = softmax(W_o z_j + b_o)`.
     """
-    if support.takes(feeds):
-        from ledeline.model.gpu import heads
+    if dispatch.use_triton(attentional):
+        from ledeline.model.gpu import losses as fused
 
-        return heads.token_losses(feeds, output, targets)
-    logits = output(feeds)  # (B, J, V)
+        return fused.token_losses(attentional, output, targets)
+    logits = output(attentional)  # (B, J, V)
     losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
     return losses.view_as(targets)
 

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ledeline.dataset import Batch, Ids
-from ledeline.subword import BOS
+from ledeline.data.dataset import Batch, Ids
+from ledeline.text.subwords import BOS
 
 
 class Sources(NamedTuple):

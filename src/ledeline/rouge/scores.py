@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import fsum
 
-from ledeline.errors import ScoreError
-from ledeline.progress import Progress, counted, silent
+from ledeline.core.errors import ScoreError
+from ledeline.core.progress import Progress, counted, silent
 from ledeline.rouge.settings import DEFAULT, Settings
 from ledeline.rouge.statistics import gather
 from ledeline.rouge.tokens import tokenisers

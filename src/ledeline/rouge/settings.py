@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from ledeline.section import at_least, section
+from ledeline.config.section import at_least, section
 
 
 @section

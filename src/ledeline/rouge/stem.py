@@ -12,8 +12,8 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
-from ledeline.cache import BoundedCache
-from ledeline.errors import ScoreError
+from ledeline.core.cache import BoundedCache
+from ledeline.core.errors import ScoreError
 
 SHORTEST = 4  # letters and digits of a word that is stemmed at all
 NUM_EXCEPTIONS = 5930

@@ -9,9 +9,17 @@ sees another.
 the end, `writers` what is asked of a model.
 """
 
-from ledeline.search.beams import STEPS_PER_SOURCE_TOKEN, greedy, search
-from ledeline.search.choice import best
-from ledeline.search.found import Found
-from ledeline.search.writers import Ensemble, Writer
+from ledeline.search.beam import STEPS_PER_SOURCE_TOKEN, greedy, search
+from ledeline.search.hypotheses import Hypothesis
+from ledeline.search.step_model import Ensemble, StepModel
+from ledeline.search.top_k import best
 
-__all__ = ["STEPS_PER_SOURCE_TOKEN", "Ensemble", "Found", "Writer", "best", "greedy", "search"]
+__all__ = [
+    "STEPS_PER_SOURCE_TOKEN",
+    "Ensemble",
+    "Hypothesis",
+    "StepModel",
+    "best",
+    "greedy",
+    "search",
+]

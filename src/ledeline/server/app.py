@@ -15,23 +15,23 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from ledeline import __version__
-from ledeline.errors import ConfigError
-from ledeline.examples import LEDES
-from ledeline.headline import Headline
-from ledeline.headliner import Headliner, system_name
-from ledeline.server import messages
+from ledeline.core.errors import ConfigError
+from ledeline.inference.headline import Headline
+from ledeline.inference.headliner import Headliner, system_name
+from ledeline.inference.sample_ledes import LEDES
+from ledeline.server import schemas
+from ledeline.server.api_page import reference
 from ledeline.server.batcher import Batcher, Refused
-from ledeline.server.gate import Envelope, Gate
-from ledeline.server.messages import About, Answers, Asked, Problem, Standing, answer
+from ledeline.server.example import worked_example
 from ledeline.server.metrics import Metrics
-from ledeline.server.reference import reference
+from ledeline.server.middleware import Envelope, Gate
+from ledeline.server.schemas import About, Answers, Asked, Problem, TrainState, answer
 from ledeline.server.settings import ServeConfig
-from ledeline.server.worked import worked_example
 
 PAGE: Final = Path(__file__).parent / "page"
 _OURS: Final = ("icon.svg", "page.css", "page.js", "reference.css", "reference.js")
 FILES: Final = {
-    "base.css": PAGE.parents[1] / "base.css",  # which the report has, too
+    "base.css": PAGE.parents[1] / "report" / "base.css",  # which the report has, too
     **{name: PAGE / name for name in _OURS},
 }
 TYPES: Final = {".svg": "image/svg+xml", ".css": "text/css", ".js": "text/javascript"}
@@ -88,7 +88,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.batcher = Batcher(headliner.answers, settings.batching, limits.waiting, metrics)
+        app.state.batcher = Batcher(
+            headliner.generate_batch, settings.batching, limits.waiting, metrics
+        )
         app.state.worked = await asyncio.to_thread(worked_example, headliner)
         yield
         await app.state.batcher.close()
@@ -105,7 +107,7 @@ def create_app(
     )
     _tell_of_errors(app)
     _add_page(app, needs_token=token is not None)
-    request_type: Any = messages.request_schema(limits)
+    request_type: Any = schemas.request_schema(limits)
 
     @app.post(
         "/v1/headlines",
@@ -136,22 +138,22 @@ def create_app(
         return about
 
     @app.get("/health", tags=["operation"])
-    async def health() -> Standing:
+    async def health() -> TrainState:
         """Whether the process lives."""
-        return Standing(status="ok")
+        return TrainState(status="ok")
 
-    @app.get("/ready", responses={503: {"model": Standing}}, tags=["operation"])
-    async def ready(response: Response) -> Standing:
+    @app.get("/ready", responses={503: {"model": TrainState}}, tags=["operation"])
+    async def ready(response: Response) -> TrainState:
         """Whether it takes texts."""
         if app.state.batcher.is_open:
-            return Standing(status="ready")
+            return TrainState(status="ready")
         response.status_code = 503
-        return Standing(status="shutting down")
+        return TrainState(status="shutting down")
 
     @app.get(
         "/metrics",
         responses={
-            200: {"content": {"text/plain": {"schema": messages.COUNTED}}},
+            200: {"content": {"text/plain": {"schema": schemas.COUNTED}}},
             **_problems(401),
         },
         response_class=Response,
@@ -210,7 +212,7 @@ def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> Abo
         device=models[0].device.type,
         version=__version__,
         card=card,
-        limits=messages.ModelLimits(**asdict(settings.limits)),
+        limits=schemas.ModelLimits(**asdict(settings.limits)),
     )
 
 
@@ -244,7 +246,7 @@ def _tell_of_errors(app: FastAPI) -> None:
         if first["type"] == "json_invalid":
             return Json({"detail": "the body is not JSON"}, 400)
         place = ".".join(str(part)[:LONGEST_NAME] for part in first["loc"][1:]) or "the body"
-        return Json({"detail": f"{place}: {messages.in_words(first)}"}, 422)
+        return Json({"detail": f"{place}: {schemas.in_words(first)}"}, 422)
 
     @app.exception_handler(ConfigError)
     async def contradiction(_: Request, error: ConfigError) -> Response:

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from ledeline.headline import Headline
-from ledeline.headliner import Options
+from ledeline.inference.headline import Headline
+from ledeline.inference.headliner import Options
 from ledeline.server.settings import Batching
 
 SECONDS_TO_RETRY: Final = 1.0  # at least, as what is told to those who are sent away

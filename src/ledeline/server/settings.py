@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from ledeline.errors import ConfigError
-from ledeline.section import BadValue, above, at_least, section
+from ledeline.config.section import BadValue, above, at_least, section
+from ledeline.core.errors import ConfigError
 
 TOKEN_VARIABLE: Final = "LEDELINE_TOKEN"
 _SHORTEST_TOKEN: Final = 16  # characters; less can be tried out

@@ -22,9 +22,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ledeline.errors import CheckpointError
-from ledeline.manifest import is_unchanged, sealed
-from ledeline.staging import flush, full_disk, hidden, locked, make_folder, recover, remove, staged
+from ledeline.core.atomic import (
+    flush,
+    full_disk,
+    hidden,
+    locked,
+    make_folder,
+    recover,
+    remove,
+    staged,
+)
+from ledeline.core.errors import CheckpointError
+from ledeline.core.manifest import is_unchanged, sealed
 
 FORMAT: Final = "ledeline-checkpoint"
 VERSION: Final = 1

@@ -3,8 +3,8 @@
 import torch
 
 from ledeline.config import RunConfig
-from ledeline.errors import TrainingError
-from ledeline.model.cpu import NO_BFLOAT16, has_bfloat16
+from ledeline.core.errors import TrainingError
+from ledeline.runtime.cpu import NO_BFLOAT16, has_bfloat16
 
 
 def precision(config: RunConfig, device: torch.device) -> torch.autocast:

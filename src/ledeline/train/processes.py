@@ -17,7 +17,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from ledeline.errors import ConfigError, TrainingError
+from ledeline.core.errors import ConfigError, TrainingError
 
 JOIN_TIMEOUT = timedelta(minutes=2)  # for the others to start
 TIMEOUT = timedelta(minutes=10)  # for the others to come to the same point

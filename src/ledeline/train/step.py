@@ -5,33 +5,33 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from ledeline.batches import Batches, Draw
 from ledeline.config import TrainConfig
-from ledeline.dataset import Batch
-from ledeline.model.dropout import WHOLE, Share
+from ledeline.core.progress import Progress
+from ledeline.data.batches import Batches, Draw
+from ledeline.data.dataset import Batch
+from ledeline.model.layers.dropout import WHOLE, Share
 from ledeline.model.pairs import Pairs
-from ledeline.model.seq2seq import Losses, Seq2Seq
-from ledeline.progress import Progress
-from ledeline.subword import UNK
+from ledeline.model.systems.encdec import EncDec, Losses
+from ledeline.text.subwords import UNK
+from ledeline.train.losses import LossAccumulator
 from ledeline.train.precision import precision
 from ledeline.train.processes import World
-from ledeline.train.tally import Tally
 
 
 class Step:
     """Forward, backward, clipping and Adam.
 
-    The losses go to `tally` and the norm of the gradient, before clipping, to `norm`: both stay on
-    the device, and nothing waits for them.
+    The losses go to `accumulator` and the norm of the gradient, before clipping, to `norm`: both
+    stay on the device, and nothing waits for them.
     """
 
     def __init__(
-        self, model: Seq2Seq, wrapped: nn.Module, optimizer: torch.optim.Adam, config: TrainConfig
+        self, model: EncDec, wrapped: nn.Module, optimizer: torch.optim.Adam, config: TrainConfig
     ) -> None:
         self.model, self.optimizer = model, optimizer
         self._wrapped, self._clip = wrapped, config.train.clip
         self._run = config.run
-        self.tally = Tally.of(model)
+        self.accumulator = LossAccumulator.of(model)
         self.norm = torch.zeros((), device=model.device)
 
     def __call__(self, pairs: Pairs, weight: float | Tensor, present: Tensor | None = None) -> None:
@@ -47,10 +47,10 @@ class Step:
         self.norm.copy_(nn.utils.clip_grad_norm_(self.model.parameters(), self._clip))
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.tally.add(losses, present)
+        self.accumulator.add(losses, present)
 
 
-def adam(model: Seq2Seq) -> torch.optim.Adam:
+def adam(model: EncDec) -> torch.optim.Adam:
     """The optimizer; on a GPU its rate is there too, so that a captured step can be told of it."""
     if model.device.type == "cpu":
         return torch.optim.Adam(model.parameters(), fused=True)
@@ -108,4 +108,4 @@ class Plain:
             model.dropout.share = WHOLE
             self._step(model.pairs(_STAND_IN), 0.0, torch.zeros(1, device=model.device))
         num_tokens = int((batch.headline_lengths + 1).sum())
-        self._step.tally.count(num_tokens, len(batch.sources))
+        self._step.accumulator.count(num_tokens, len(batch.sources))

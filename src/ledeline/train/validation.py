@@ -7,18 +7,18 @@ import numpy as np
 import torch
 
 from ledeline import rouge
-from ledeline.analysis.alignment import Links, attention_links, spm_links, to_words
-from ledeline.batches import Batches
 from ledeline.config import TrainConfig
-from ledeline.dataset import Dataset, Ids
-from ledeline.model.seq2seq import Seq2Seq
-from ledeline.progress import Progress, silent
-from ledeline.reasons import force
+from ledeline.core.progress import Progress, silent
+from ledeline.data.batches import Batches
+from ledeline.data.dataset import Dataset, Ids
+from ledeline.evaluation.alignment import Links, attention_links, spm_links, to_words
+from ledeline.inference.attribution import force
+from ledeline.model.systems.encdec import EncDec
 from ledeline.search import greedy
+from ledeline.train.device_data import Resident, shapes_of, size_of
+from ledeline.train.losses import LossAccumulator, Means
 from ledeline.train.precision import precision
 from ledeline.train.processes import World
-from ledeline.train.resident import Resident, shapes_of, size_of
-from ledeline.train.tally import Means, Tally
 
 STAGE = "validate"
 _QUICK = rouge.Settings(stem=False)  # stems need lists that not every machine has
@@ -58,7 +58,7 @@ class Validation:
 
 @torch.no_grad()
 def validation_loss(
-    model: Seq2Seq,
+    model: EncDec,
     dataset: Dataset,
     config: TrainConfig,
     world: World,
@@ -68,7 +68,7 @@ def validation_loss(
 
     The largest come first, and the precision is that of the steps.
     """
-    split, tally = dataset["valid"], Tally.of(model)
+    split, accumulator = dataset["valid"], LossAccumulator.of(model)
     batches = Batches(split, size=config.train.batch_size, seed=0)
     plan, lengths = batches.plan(0), split.headlines.lengths()
     resident = Resident(split, model.num_steps, model.device)
@@ -81,14 +81,14 @@ def validation_loss(
         place = slice(*bounds)
         if num_pairs := len(own := plan.order[place][mine]):
             with precision(config.run, model.device):
-                tally.add(model(resident.pairs(order[place][mine], *sides)))
-            tally.count(int((lengths[own] + 1).sum()), num_pairs)
+                accumulator.add(model(resident.pairs(order[place][mine], *sides)))
+            accumulator.count(int((lengths[own] + 1).sum()), num_pairs)
         progress(STAGE, number, len(batches))
-    return tally.means(world)
+    return accumulator.means(world)
 
 
 def write_headlines(
-    model: Seq2Seq, dataset: Dataset, config: TrainConfig
+    model: EncDec, dataset: Dataset, config: TrainConfig
 ) -> tuple[rouge.Rouge | None, int, list[Sample]]:
     """Write the first headlines of the validation split greedily, in float32, and score them."""
     model.eval()
@@ -106,14 +106,14 @@ def write_headlines(
     return (rouge.mean(scores) if scores else None), number, samples
 
 
-def _sample(model: Seq2Seq, dataset: Dataset, row: int, ids: list[int], align: bool) -> Sample:
+def _sample(model: EncDec, dataset: Dataset, row: int, ids: list[int], align: bool) -> Sample:
     source, reference = dataset["valid"][row]
     decode = dataset.subwords.decode
     links = _links(model, dataset, source, ids) if align else frozenset()
     return Sample(decode(source), decode(reference), decode(ids), links)
 
 
-def _links(model: Seq2Seq, dataset: Dataset, source: list[int], headline: list[int]) -> Links:
+def _links(model: EncDec, dataset: Dataset, source: list[int], headline: list[int]) -> Links:
     """Which source word each word of a headline came from."""
     (seen,) = force(model, [(source, headline)])
     if seen.q is None:

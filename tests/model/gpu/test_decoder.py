@@ -1,10 +1,8 @@
 """The decoder's steps as kernels against the plain ones: values, all gradients, what is kept."""
 
 import gc
-import sys
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,20 +12,18 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ledeline.model.dropout import Share
-from ledeline.model.gpu import support
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for a module beside other tests
 import unrolled
+from ledeline.model.gpu import dispatch
+from ledeline.model.layers.dropout import Share
 from unrolled import Answers, Case, same, values
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
+FAST: dispatch.KernelMode = "fused" if DEVICE == "cuda" else "interpreted"
 # Triton's interpreter cuts values to bfloat16 instead of rounding them.
 LOW = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 
 pytestmark = [
-    pytest.mark.skipif(not support.has_triton(), reason="needs Triton"),
+    pytest.mark.skipif(not dispatch.has_triton(), reason="needs Triton"),
     pytest.mark.usefixtures("nothing_is_a_number_before_it_is_written"),
 ]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
@@ -39,8 +35,8 @@ def case(**sizes: Any) -> Case:
     return unrolled.case(**{**usual, **sizes})
 
 
-def answers(one: Case, way: support.Way, owed: Tensor | None = None) -> Answers:
-    with support.way(way):
+def answers(one: Case, way: dispatch.KernelMode, owed: Tensor | None = None) -> Answers:
+    with dispatch.kernel_mode(way):
         return one.answers(plain=False, owed=owed)
 
 
@@ -175,7 +171,7 @@ class TestLowPrecision:
         one = case()
         with torch.autocast(DEVICE, LOW):
             inside = answers(one, FAST)
-            with support.way(FAST):
+            with dispatch.kernel_mode(FAST):
                 z, _ = one.unroll(plain=False)
         outside = torch.autograd.grad(z, one.states, values(*z.shape).to(z))[0]
         assert torch.equal(outside, inside["states"])
@@ -191,7 +187,7 @@ class TestGradients:
     def test_the_way_back_may_be_gone_twice(self):
         one = case()
         leaves = list(one.leaves.values())
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             loss = one.unroll(plain=False)[0].square().sum()
         first = torch.autograd.grad(loss, leaves, retain_graph=True)
         second = torch.autograd.grad(loss, leaves)
@@ -199,14 +195,14 @@ class TestGradients:
 
     def test_a_gradient_of_the_gradient_is_refused(self):
         one = case()
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             loss = one.unroll(plain=False)[0].square().sum()
         first = torch.autograd.grad(loss, one.states, create_graph=True)
         with pytest.raises(RuntimeError, match="once_differentiable"):
             first[0].sum().backward()
 
     def test_nothing_is_trained_through_alpha(self):
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             z, alpha = case().unroll(plain=False)
         assert z.requires_grad
         assert not alpha.requires_grad
@@ -222,7 +218,7 @@ class TestGradients:
         one = case()
         expected = answers(one, FAST)["states"]
         one.decoder.requires_grad_(False)
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             z, _ = one.unroll(plain=False)
         found = torch.autograd.grad(z, one.states, values(*z.shape).to(z))[0]
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
@@ -231,7 +227,7 @@ class TestGradients:
 class TestWhatIsKept:
     def test_nothing_without_gradients(self):
         one = case()
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             expected = one.unroll(plain=False)
             with torch.no_grad(), Made() as made:
                 found = one.unroll(plain=False)
@@ -242,7 +238,7 @@ class TestWhatIsKept:
 
     def test_it_goes_with_the_gradients(self):
         one = case(dropout=0.0)
-        with support.way(FAST), Made() as made:
+        with dispatch.kernel_mode(FAST), Made() as made:
             z, alpha = one.unroll(plain=False)
         leaves = one.leaves.values()
         assert made.kept(z, alpha, *leaves)
@@ -261,7 +257,7 @@ class TestChoice:
             raise AssertionError("the kernels ran")
 
         monkeypatch.setattr(decoder, "unroll", fail)
-        monkeypatch.setattr(support, "LONGEST", 4)
+        monkeypatch.setattr(dispatch, "LONGEST", 4)
         one = case(**given)
         found, expected = answers(one, FAST), answers(one, "plain")
         assert all(torch.equal(found[name], value) for name, value in expected.items())

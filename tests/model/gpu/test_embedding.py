@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ledeline.model.attention import Attention
-from ledeline.model.decoder import Decoder
-from ledeline.model.dropout import Dropout
-from ledeline.model.encoder import Encoder, embed
-from ledeline.model.gpu import support
+from ledeline.model.gpu import dispatch
+from ledeline.model.layers.attention import Attention
+from ledeline.model.layers.decoder import Decoder
+from ledeline.model.layers.dropout import Dropout
+from ledeline.model.layers.encoder import Encoder, embed
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
+FAST: dispatch.KernelMode = "fused" if DEVICE == "cuda" else "interpreted"
 C = 32  # a chunk
 
 pytestmark = [
-    pytest.mark.skipif(not support.has_triton(), reason="needs Triton"),
+    pytest.mark.skipif(not dispatch.has_triton(), reason="needs Triton"),
     pytest.mark.usefixtures("nothing_is_a_number_before_it_is_written"),
 ]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
@@ -33,7 +33,7 @@ def kernels(ids: Tensor, weight: Tensor) -> Tensor:
     from ledeline.model.gpu import embedding
 
     assert embedding.CHUNK == C
-    with support.way(FAST):
+    with dispatch.kernel_mode(FAST):
         return embedding.embed(ids, weight)
 
 
@@ -290,14 +290,14 @@ class TestChoice:
 
     def test_plain_where_kernels_do_not_fit(self, seen):
         table, ids = nn.Embedding(7, 3).to(DEVICE), shuffled([7, 4, 3])
-        with support.way("plain"):
+        with dispatch.kernel_mode("plain"):
             plain = embed(table, ids)
-        with support.way(FAST), torch.no_grad():
+        with dispatch.kernel_mode(FAST), torch.no_grad():
             without = embed(table, ids)
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             double = embed(nn.Embedding(7, 3).to(DEVICE).double(), ids)
         assert not seen
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             found = embed(table, ids)
         assert len(seen) == 1
         assert seen[0] is table.weight
@@ -309,7 +309,7 @@ class TestChoice:
         encoder = Encoder(9, 3, 4, 1, Dropout(0.0)).to(DEVICE)
         decoder = Decoder(9, 3, 4, 1, Attention(4), Dropout(0.0)).to(DEVICE)
         ids = torch.tensor([[1, 2, 1], [5, 5, 8]], device=DEVICE)
-        with support.way(FAST):
+        with dispatch.kernel_mode(FAST):
             encoder(ids)
             decoder._embedded(ids)
         assert [id(one) for one in seen] == [

@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from ledeline.model.gpu import support
+from ledeline.model.gpu import dispatch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
+FAST: dispatch.KernelMode = "fused" if DEVICE == "cuda" else "interpreted"
 # Triton's interpreter cuts values to bfloat16 instead of rounding them.
 LOW = torch.bfloat16 if DEVICE == "cuda" else torch.float16
 OUTPUTS = ("states", "last state", "last cell")
 
 pytestmark = [
-    pytest.mark.skipif(not support.has_triton(), reason="needs Triton"),
+    pytest.mark.skipif(not dispatch.has_triton(), reason="needs Triton"),
     pytest.mark.usefixtures("nothing_is_a_number_before_it_is_written"),
 ]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
@@ -31,7 +31,7 @@ Outputs = tuple[Tensor, Tensor, Tensor]
 def kernels(lstm: nn.LSTM, values: Tensor) -> Outputs:
     from ledeline.model.gpu import encoder
 
-    with support.way(FAST):
+    with dispatch.kernel_mode(FAST):
         return encoder.layer(lstm, values)
 
 
@@ -165,7 +165,10 @@ class TestFloat32:
         one = case(batch=4)
         turned = tuple(each.transpose(0, 1).contiguous().transpose(0, 1) for each in one.owed)
         assert not any(each.is_contiguous() for each in turned)
-        same(one._replace(owed=turned).answers(kernels), one.exact().answers(definition))
+        same(
+            one._replace(owed=turned).answers(kernels),
+            one.exact().answers(definition),
+        )
 
     @pytest.mark.parametrize("dimensions", [(0, 1), (1, 2), (0, 2)])
     def test_values_that_lie_apart(self, dimensions):

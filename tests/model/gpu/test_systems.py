@@ -12,20 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
-from ledeline.dataset import Batch
-from ledeline.model.dropout import seed
-from ledeline.model.gpu import support
-from ledeline.model.seq2seq import Seq2Seq
+from ledeline.data.dataset import Batch
+from ledeline.model.gpu import dispatch
+from ledeline.model.layers.dropout import seed
+from ledeline.model.systems.encdec import EncDec
 from ledeline.train.step import adam, set_rate
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-FAST: support.Way = "fused" if DEVICE == "cuda" else "interpreted"
+FAST: dispatch.KernelMode = "fused" if DEVICE == "cuda" else "interpreted"
 SYSTEMS = [(False, False), (True, False), (False, True), (True, True)]  # gate, SPM
 PAPER = {"vocabulary": 5131, "embedding": 200, "hidden": 400, "spread": 0.0}
 EQUAL = [([4, 5, 4], [5, 7]), ([6, 22, 10], [4]), ([8, 17, 12], [])]
 MIXED = [([4, 5, 6], [5]), ([6, 5], [4]), ([7], [])]
 
-needs_triton = pytest.mark.skipif(not support.has_triton(), reason="needs Triton")
+needs_triton = pytest.mark.skipif(not dispatch.has_triton(), reason="needs Triton")
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 systems = pytest.mark.parametrize(("gate", "spm"), SYSTEMS)
 
@@ -35,7 +35,7 @@ Answers = dict[str, Tensor]
 @pytest.fixture(autouse=True)
 def _float32_is_float32():
     """As in training: else cuDNN, which plain PyTorch asks, would round to ten bits (TF32)."""
-    with support.exact():
+    with dispatch.exact():
         yield
 
 
@@ -48,14 +48,14 @@ def made(
     vocabulary: int = 23,
     spread: float = 0.4,
     device: str = DEVICE,
-) -> Seq2Seq:
+) -> EncDec:
     """A system in training, with dropout; all weights and biases random if `spread`."""
     config = SystemConfig(
         model=ModelConfig(embedding_size=embedding, hidden_size=hidden, dropout=0.3),
         gate=GateConfig(enabled=gate),
         spm=SpmConfig(enabled=spm),
     )
-    model, dice = Seq2Seq(config, vocabulary), torch.Generator().manual_seed(1)
+    model, dice = EncDec(config, vocabulary), torch.Generator().manual_seed(1)
     for parameter in model.parameters() if spread else ():
         nn.init.normal_(parameter, std=spread, generator=dice)
     return model.to(device).train()
@@ -67,11 +67,11 @@ def drawn(batch: int, length: int, headline: int, vocabulary: int = 5131) -> Bat
     return Batch.of([(row[:length].tolist(), row[length:].tolist()) for row in ids])
 
 
-def answers(model: Seq2Seq, batch: Batch, way: support.Way, stream: int = 1) -> Answers:
+def answers(model: EncDec, batch: Batch, way: dispatch.KernelMode, stream: int = 1) -> Answers:
     """All losses of each pair and all gradients of their mean; the dice are those of a stream."""
     seed(1, stream)
     model.zero_grad()
-    with support.way(way):
+    with dispatch.kernel_mode(way):
         losses = model(model.pairs(batch))
         losses.total().mean().backward()
     found = {"target": losses.target, "headline": losses.headline, **losses.heads}
@@ -79,13 +79,13 @@ def answers(model: Seq2Seq, batch: Batch, way: support.Way, stream: int = 1) -> 
     return {name: one.detach() for name, one in found.items()}
 
 
-def trained(model: Seq2Seq, batch: Batch, way: support.Way, num: int = 3) -> Answers:
+def trained(model: EncDec, batch: Batch, way: dispatch.KernelMode, num: int = 3) -> Answers:
     """The weights behind some steps of Adam, clipped, and the losses on the way."""
     optimizer, losses = adam(model), []
     set_rate(optimizer, 1e-3)
     for number in range(num):
         seed(2, number)
-        with support.way(way):
+        with dispatch.kernel_mode(way):
             loss = model(model.pairs(batch)).total().mean()
             loss.backward()
         losses.append(loss.detach())
@@ -108,7 +108,7 @@ def same(found: Answers, expected: Answers, tolerance: float = 1e-4, least: floa
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How often each fused part is taken."""
-    from ledeline.model.gpu import decoder, encoder, heads
+    from ledeline.model.gpu import decoder, encoder, losses
 
     calls: dict[str, int] = {}
 
@@ -123,8 +123,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     count(encoder, "layer")
     count(decoder, "unroll")
-    count(heads, "token_losses")
-    count(heads, "source_losses")
+    count(losses, "token_losses")
+    count(losses, "source_losses")
     return calls
 
 
@@ -161,9 +161,9 @@ class TestSystem:
     def test_analysis_is_the_same(self):
         model, batch = made(True, True).eval(), Batch.of(EQUAL)
         with torch.no_grad():
-            with support.way(FAST):
+            with dispatch.kernel_mode(FAST):
                 found = model.force(model.pairs(batch))
-            with support.way("plain"):
+            with dispatch.kernel_mode("plain"):
                 expected = model.force(model.pairs(batch))
         same(found._asdict(), expected._asdict(), 1e-5)
 
@@ -171,60 +171,60 @@ class TestSystem:
 class TestTakes:
     def test_what_lies_where(self):
         one = torch.zeros(1)
-        assert not support.takes(one)
-        with support.way("plain"):
-            assert not support.takes(one)
-        with support.way("interpreted"):
-            assert support.takes(one) == support.has_triton()
-            with support.way("fused"):
-                assert not support.takes(one)
-            assert support.takes(one) == support.has_triton()
+        assert not dispatch.use_triton(one)
+        with dispatch.kernel_mode("plain"):
+            assert not dispatch.use_triton(one)
+        with dispatch.kernel_mode("interpreted"):
+            assert dispatch.use_triton(one) == dispatch.has_triton()
+            with dispatch.kernel_mode("fused"):
+                assert not dispatch.use_triton(one)
+            assert dispatch.use_triton(one) == dispatch.has_triton()
 
     @needs_triton
     def test_types(self):
-        with support.way("interpreted"):
+        with dispatch.kernel_mode("interpreted"):
             for kind in (torch.float32, torch.bfloat16, torch.float16):
-                assert support.takes(torch.zeros(1, dtype=kind))
+                assert dispatch.use_triton(torch.zeros(1, dtype=kind))
             for kind in (torch.float64, torch.int64):
-                assert not support.takes(torch.zeros(1, dtype=kind))
-                assert not support.takes(torch.zeros(1), torch.zeros(1, dtype=kind))
+                assert not dispatch.use_triton(torch.zeros(1, dtype=kind))
+                assert not dispatch.use_triton(torch.zeros(1), torch.zeros(1, dtype=kind))
 
     def test_an_error_inside_leaves_the_way_as_it_was(self):
-        with pytest.raises(ValueError, match="inside"), support.way("interpreted"):
+        with pytest.raises(ValueError, match="inside"), dispatch.kernel_mode("interpreted"):
             raise ValueError("inside")
-        assert not support.takes(torch.zeros(1))
+        assert not dispatch.use_triton(torch.zeros(1))
 
     def test_without_triton(self, monkeypatch):
-        monkeypatch.setattr(support, "has_triton", lambda: False)
-        with support.way("interpreted"):
-            assert not support.takes(torch.zeros(1))
+        monkeypatch.setattr(dispatch, "has_triton", lambda: False)
+        with dispatch.kernel_mode("interpreted"):
+            assert not dispatch.use_triton(torch.zeros(1))
         if DEVICE == "cuda":
-            assert not support.takes(torch.zeros(1, device="cuda"))
+            assert not dispatch.use_triton(torch.zeros(1, device="cuda"))
 
     @needs_triton
     def test_answers_do_not_wait_for_the_kernels_of_training(self):
         one = torch.zeros(1)
-        with support.way("interpreted"), torch.inference_mode():
-            assert support.takes(one)
-            assert not support.takes(one, roomy=True)
-        with support.way("interpreted"), torch.no_grad():
-            assert support.takes(one, roomy=True)
+        with dispatch.kernel_mode("interpreted"), torch.inference_mode():
+            assert dispatch.use_triton(one)
+            assert not dispatch.use_triton(one, recurrent=True)
+        with dispatch.kernel_mode("interpreted"), torch.no_grad():
+            assert dispatch.use_triton(one, recurrent=True)
 
     def test_a_gpu_without_room(self, monkeypatch):
         about = SimpleNamespace(shared_memory_per_block_optin=100 * 1024)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)
-        assert not support._is_roomy.__wrapped__(torch.device("cuda", 0))
+        assert not dispatch._is_roomy.__wrapped__(torch.device("cuda", 0))
         about.shared_memory_per_block_optin = 227 * 1024
-        assert support._is_roomy.__wrapped__(torch.device("cuda", 0))
+        assert dispatch._is_roomy.__wrapped__(torch.device("cuda", 0))
 
     @needs_gpu
     def test_cuda(self):
         here, there = torch.zeros(1), torch.zeros(1, device="cuda")
-        assert support.takes(there)
-        assert not support.takes(here, there)
-        assert not support.takes(there.double())
-        with support.way("plain"):
-            assert not support.takes(there)
+        assert dispatch.use_triton(there)
+        assert not dispatch.use_triton(here, there)
+        assert not dispatch.use_triton(there.double())
+        with dispatch.kernel_mode("plain"):
+            assert not dispatch.use_triton(there)
 
     def test_all_can_be_imported_without_triton(self):
         code = """
@@ -232,16 +232,16 @@ import sys
 sys.modules["triton"] = sys.modules["triton.language"] = None
 import importlib, pkgutil
 import ledeline.model.gpu as gpu
-from ledeline.model.gpu import support
+from ledeline.model.gpu import dispatch
 names = [each.name for each in pkgutil.iter_modules(gpu.__path__)]
 for name in names:
     importlib.import_module(f"{gpu.__name__}.{name}")
-assert not support.has_triton()
+assert not dispatch.has_triton()
 print(*names)
 """
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
-        assert {"encoder", "decoder", "heads"} < set(ran.stdout.split())
+        assert {"encoder", "decoder", "losses"} < set(ran.stdout.split())
 
 
 @needs_gpu

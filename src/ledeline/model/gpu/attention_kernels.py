@@ -4,7 +4,7 @@ A row is multiplied with its source's memory, as one of sixteen rows of which th
 units that do products have nothing else to do meanwhile, and need no sums across threads.
 """
 
-from ledeline.model.gpu.language import tl, triton
+from ledeline.model.gpu.triton_language import tl, triton
 
 
 @triton.jit

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from ledeline.model.gpu.language import tl, triton
+from ledeline.model.gpu.triton_language import tl, triton
 
 ONES: Final = 8  # columns more, for a bias: products want rows of whole 16 bytes
 

@@ -1,8 +1,8 @@
 """The decoder's steps over known words: a launch for each part of a step.
 
-The definition is `Decoder._advance`, and the way back that of `ledeline.model.recurrence`, with one
-thing more taken out of the steps: what W_s = [W_c, W_z] makes of the states is worked out for every
-source place beforehand, `v_i = W_c h_i`, so that `z_j = tanh(sum_i alpha_j[i] v_i + W_z zv_j)`.
+The definition is `Decoder._advance`, and the way back that of `ledeline.model.layers.unroll`, with
+one thing more taken out of the steps: what W_s = [W_c, W_z] makes of the states is worked out for
+every source place before, `v_i = W_c h_i`, so that `z_j = tanh(sum_i alpha_j[i] v_i + W_z zv_j)`.
 
 Forth, a step is: each layer's product with its cell, attention row by row, W_z with tanh. Back: the
 same from the end, each product with what follows it. Gates lie interleaved (`cell`), buffers have
@@ -17,26 +17,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ledeline.model.attention import Memory
-from ledeline.model.gpu import support
+from ledeline.model.gpu import dispatch
 from ledeline.model.gpu.attention_kernels import attend, attend_back
-from ledeline.model.gpu.cell import (
-    ONES,
-    Tile,
-    by_rows,
-    gate_by_gate,
-    packed,
-    with_ones,
-)
-from ledeline.model.gpu.decoder_kernels import (
-    first_back,
-    layer_back,
-    layer_forward,
-    mix,
-    mix_back,
-)
-from ledeline.model.gpu.language import triton
-from ledeline.model.recurrence import Layer, Words
+from ledeline.model.gpu.cell import ONES, Tile, by_rows, gate_by_gate, packed, with_ones
+from ledeline.model.gpu.decoder_kernels import first_back, layer_back, layer_forward, mix, mix_back
+from ledeline.model.gpu.triton_language import triton
+from ledeline.model.layers.attention import Memory
+from ledeline.model.layers.unroll import Layer, Words
 
 LAYER: Final = Tile(64, 16, 64, warps=4, stages=6)
 MIX: Final = Tile(64, 16, 128, warps=4, stages=4)
@@ -48,7 +35,7 @@ def unroll(
     words: Words,
     layers: Sequence[Layer],
     factors: Sequence[Tensor | None],
-    feed: Tensor,
+    attentional: Tensor,
     mix: Tensor,
     memory: Memory,
     low: torch.dtype,
@@ -59,7 +46,7 @@ def unroll(
     z, scores, logsums = _Unroll.apply(
         tuple(None if one is None else one.contiguous() for one in factors),
         *words,
-        *(each.to(low).contiguous() for each in (feed, w_z, memory.keys, values)),
+        *(each.to(low).contiguous() for each in (attentional, w_z, memory.keys, values)),
         *(layer.weight for layer in layers),
         *(layer.bias for layer in layers if layer.bias is not None),
         *(layer.hidden.to(low) for layer in layers),
@@ -86,14 +73,14 @@ class _Unroll(torch.autograd.Function):
         embedded: Tensor,
         word_weight: Tensor,
         word_bias: Tensor,
-        feed: Tensor,
+        attentional: Tensor,
         w_z: Tensor,
         keys: Tensor,
         values: Tensor,
         *of_layers: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Every step, from the first to the last."""
-        (batch, steps, _), (_, length, size), low = embedded.shape, keys.shape, feed.dtype
+        (batch, steps, _), (_, length, size), low = embedded.shape, keys.shape, attentional.dtype
         num = len(factors) + 1
         weights, biases = of_layers[:num], of_layers[num : 2 * num - 1]
         hidden, cells = of_layers[2 * num - 1 : 3 * num - 1], of_layers[3 * num - 1 :]
@@ -102,11 +89,11 @@ class _Unroll(torch.autograd.Function):
         words = with_ones(embedded, low).flatten(0, 1)  # (J B, D + ONES)
         weight = packed([word_weight], [[word_bias]], low).forth[0]  # (4H, D + ONES)
         torch.mm(words, weight.t(), out=layers[0].gates.flatten(0, 1))
-        layers[0].inputs[0, :, :size] = feed
+        layers[0].inputs[0, :, :size] = attentional
         brought = (None, *(_interleaved(bias, low) for bias in biases))
         above = (*(layer.inputs for layer in layers[1:]), None)
         parts = list(zip(layers, forth, brought, above, (*factors, None), strict=True))
-        z = feed.new_empty(batch, steps, size)
+        z = attentional.new_empty(batch, steps, size)
         scores = torch.empty(steps, batch, -(-length // 8) * 8, device=z.device)
         logsums, context = scores.new_empty(steps, batch), scores.new_empty(steps, batch, size)
         next_layer = LAYER.launcher(layer_forward, z.dtype, batch, size)
@@ -162,7 +149,7 @@ class _Unroll(torch.autograd.Function):
         alpha = _alpha(scores, logsums)[..., :length].to(d_z.dtype)
         d_words = d_gates[0].flatten(0, 1)
         d_embedded = (d_words @ weight[:, :-ONES]).view(steps, batch, -1)
-        d_weight = support.precise_product(d_words.t(), words)  # (4H, D + ONES)
+        d_weight = dispatch.precise_product(d_words.t(), words)  # (4H, D + ONES)
         return (
             None,
             by_rows(d_embedded, ctx.dtype),
@@ -173,7 +160,7 @@ class _Unroll(torch.autograd.Function):
             torch.bmm(d_scores[..., :length].permute(1, 2, 0), query.transpose(0, 1)),
             torch.bmm(alpha.permute(1, 2, 0), d_sums.transpose(0, 1)),
             *(
-                gate_by_gate(support.precise_product(d.flatten(0, 1).t(), inputs.flatten(0, 1)))
+                gate_by_gate(dispatch.precise_product(d.flatten(0, 1).t(), inputs.flatten(0, 1)))
                 for d, inputs in zip(d_gates, (one.inputs[:-1] for one in layers), strict=True)
             ),
             *(gate_by_gate(d.sum((0, 1), dtype=torch.float32)) for d in d_gates[1:]),

@@ -3,13 +3,8 @@
 Each works on step j of buffers with all steps. B rows in a batch, H values in a state.
 """
 
-from ledeline.model.gpu.cell import (
-    cell_backward,
-    cell_forward,
-    product,
-    tanh,
-)
-from ledeline.model.gpu.language import tl, triton
+from ledeline.model.gpu.cell import cell_backward, cell_forward, product, tanh
+from ledeline.model.gpu.triton_language import tl, triton
 
 # --- forth ------------------------------------------------------------------------------------
 
@@ -113,10 +108,12 @@ def mix(
         DEEP,
         EXACT,
     )
-    feed = tanh(sums)
-    tl.store(z + (rows.to(tl.int64) * steps + j)[:, None] * size + units[None, :], feed, mask=mask)
+    attentional = tanh(sums)
+    tl.store(
+        z + (rows.to(tl.int64) * steps + j)[:, None] * size + units[None, :], attentional, mask=mask
+    )
     next_at = first_inputs + (step + batch + rows)[:, None] * 2 * size + units[None, :]
-    tl.store(next_at, feed, mask=mask)
+    tl.store(next_at, attentional, mask=mask)
 
 
 # --- back -------------------------------------------------------------------------------------
@@ -305,7 +302,7 @@ def first_back(
     later = mask & (half == 0) & (j > 0)
     d_z_at = d_z + (rows.to(tl.int64) * steps + j - 1)[:, None] * size + units[None, :]
     z_at = inputs + (step + rows)[:, None] * 2 * size + units[None, :]
-    feed = tl.load(z_at, mask=later, other=0.0).to(tl.float32)
+    attentional = tl.load(z_at, mask=later, other=0.0).to(tl.float32)
     owed = tl.load(d_z_at, mask=later, other=0.0).to(tl.float32)
     d_input = through_weight(
         d_gates, weight, step, half, rows, units, batch, size, TALL, WIDE, DEEP, EXACT
@@ -313,5 +310,5 @@ def first_back(
     if half == 1:
         tl.store(d_own + rows[:, None] * size + units[None, :], d_input, mask=mask)
     else:
-        d_input = (owed + d_input) * (1 - feed * feed)
+        d_input = (owed + d_input) * (1 - attentional * attentional)
         tl.store(d_sums + (step + rows)[:, None] * size + units[None, :], d_input, mask=mask)

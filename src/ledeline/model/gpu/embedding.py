@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from ledeline.model.gpu.language import tl, triton
+from ledeline.model.gpu.triton_language import tl, triton
 
 CHUNK: Final = 32  # sorted places that a program adds up one by one
 _WIDE: Final = 128  # columns of a program there: four to a thread, which so has all their rows

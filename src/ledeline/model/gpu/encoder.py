@@ -1,8 +1,8 @@
 """A layer of the encoder: both directions at once, a launch for each step.
 
-The definition is `ledeline.model.encoder`; here all sources have one length. Buffers have the steps
-first: (I, B, ...). In those of the directions, direction 0 goes from the first step to the last,
-direction 1 back.
+The definition is `ledeline.model.layers.encoder`; here all sources have one length. Buffers have
+the steps first: (I, B, ...). In those of the directions, direction 0 goes from the first step to
+the last, direction 1 back.
 """
 
 from typing import Any, Final
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ledeline.model.gpu import support
+from ledeline.model.gpu import dispatch
 from ledeline.model.gpu.cell import (
     ONES,
     Tile,
@@ -23,7 +23,7 @@ from ledeline.model.gpu.cell import (
     product,
     with_ones,
 )
-from ledeline.model.gpu.language import tl, triton
+from ledeline.model.gpu.triton_language import tl, triton
 
 FORWARD: Final = Tile(64, 16, 64, warps=4, stages=4)
 BACKWARD: Final = Tile(64, 16, 128, warps=4, stages=4)
@@ -36,7 +36,7 @@ def layer(lstm: nn.Module, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     names = [f"{name}_l0{end}" for name in _NAMES for end in ("", "_reverse")]
     weights = [getattr(lstm, name) for name in names]
-    low = support.product_type(values)
+    low = dispatch.product_type(values)
     with torch.autocast(values.device.type, enabled=False):
         states, hidden, cell = _Layer.apply(low, values, *weights)
     return states, hidden, cell
@@ -85,11 +85,11 @@ class _Layer(torch.autograd.Function):
             go_back(gates, own, cells, *owed, step, length, batch, size)
         d_sums, (ones, back) = d_gates.flatten(0, 1), d_gates.split(4 * size, -1)
         d_inputs = (d_sums @ weight[:, :-ONES]).view(length, batch, -1)
-        both = support.precise_product(d_sums.t(), inputs.flatten(0, 1))  # (8H, D + ONES)
+        both = dispatch.precise_product(d_sums.t(), inputs.flatten(0, 1))  # (8H, D + ONES)
         d_weights = both.chunk(2)
         d_own = (
-            support.precise_product(ones[1:].flatten(0, 1).t(), hidden[0, :-1].flatten(0, 1)),
-            support.precise_product(back[:-1].flatten(0, 1).t(), hidden[1, 1:].flatten(0, 1)),
+            dispatch.precise_product(ones[1:].flatten(0, 1).t(), hidden[0, :-1].flatten(0, 1)),
+            dispatch.precise_product(back[:-1].flatten(0, 1).t(), hidden[1, 1:].flatten(0, 1)),
         )
         return (
             None,

@@ -1,0 +1,218 @@
+"""Verbs that judge a system: what it writes, and how it aligns."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ledeline.cli.command import (
+    leave,
+    progress_bar,
+    refuse_idle,
+    refuse_input,
+    refuse_mixture,
+    write,
+)
+from ledeline.cli.options import (
+    SETS,
+    AsJson,
+    Beam,
+    BlockNgrams,
+    Device,
+    HeadlineColumn,
+    LedeColumn,
+    MaxLength,
+    MinLength,
+    NumWordPairs,
+    Precision,
+    SampleSeed,
+    ScoreUnknown,
+    Stem,
+    StopEarly,
+    Unknown,
+)
+
+
+def evaluate(
+    model: Annotated[
+        list[Path],
+        typer.Option(metavar="FOLDER", help="Folder of the model; several make an ensemble."),
+    ],
+    test: Annotated[
+        list[str],
+        typer.Option(metavar="SET", help=f"NAME=FILE, a test set; several may be given: {SETS}"),
+    ],
+    output: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder to write, one for each system.")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What to call the system; what it is, if not given."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a folder; sets that are done stay.")
+    ] = False,
+    lede: LedeColumn = "lede",
+    headline: HeadlineColumn = "headline",
+    beam: Beam = 20,
+    min_length: MinLength = 1,
+    max_length: MaxLength = None,
+    block_ngrams: BlockNgrams = None,
+    stop_early: StopEarly = False,
+    unknown: Unknown = "replace",
+    stem: Stem = True,
+    score_unknown: ScoreUnknown = "keep",
+    profile: Annotated[
+        Literal["paper", "natural"] | None,
+        typer.Option(help="Compare outputs and references in this text profile; the model's."),
+    ] = None,
+    word_pairs: NumWordPairs = 500,
+    heat_maps: Annotated[int, typer.Option(min=0, help="Pairs to keep heat maps of.")] = 3,
+    seed: SampleSeed = 1,
+    precision: Precision = "auto",
+    device: Device = "auto",
+) -> None:
+    """Judge a system on test sets: write headlines, score, audit and align them.
+
+    The folder holds all of it, for ledeline report and for you. See docs/evaluation.md.
+    """
+    from rich.console import Console
+
+    from ledeline import rouge
+    from ledeline.cli.views.scores import evaluation_table
+    from ledeline.config import SearchConfig
+    from ledeline.corpus.testsets import read_test_set
+    from ledeline.evaluation.evaluate import Judging, System
+    from ledeline.evaluation.evaluate import evaluate as evaluate_system
+    from ledeline.inference.headliner import Headliner, Options, system_name
+
+    search = SearchConfig(
+        beam=beam,
+        min_length=min_length,
+        max_length=max_length,
+        block_ngrams=block_ngrams,
+        forbid_unknown=unknown == "forbid",
+        stop_early=stop_early,
+    )
+    judging = Judging(
+        options=Options(search=search, replace_unknown=unknown == "replace"),
+        scoring=rouge.Settings(stem=stem, unknown=score_unknown),
+        profile=profile,
+        num_word_pairs=word_pairs,
+        num_heat_maps=heat_maps,
+        seed=seed,
+    )
+    sets = [read_test_set(one, lede=lede, headline=headline) for one in test]
+    headliner = Headliner.load(*model, precision=precision, device=device)
+    system = System(headliner, tuple(map(str, model)), name or system_name(headliner))
+    with progress_bar(wanted=True) as progress:
+        outcome = evaluate_system(
+            system,
+            sets,
+            output,
+            judging,
+            command=shlex.join(["ledeline", *sys.argv[1:]]),
+            resume=resume,
+            progress=progress,
+        )
+    if outcome.signal is not None:
+        leave("stopped; the same command with --resume goes on", 128 + outcome.signal)
+    Console().print(evaluation_table(outcome.summary), soft_wrap=True)
+
+
+def align(
+    model: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the model.")],
+    pair: Annotated[
+        list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair.")
+    ] = None,
+    pairs: Annotated[
+        str | None, typer.Option("--input", metavar="SET", help=f"Many pairs: {SETS}")
+    ] = None,
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            help="A file of gold links, a pair a line; a table may have a column of them."
+        ),
+    ] = None,
+    lede: LedeColumn = "lede",
+    headline: HeadlineColumn = "headline",
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the links of each pair, as 0-1 2-3; - prints."),
+    ] = None,
+    method: Annotated[
+        Literal[
+            "spm-vocabulary",
+            "spm-sentence",
+            "attention",
+            "attention-shifted",
+            "identity",
+            "diagonal",
+        ]
+        | None,
+        typer.Option(help="Whose links are written; spm-vocabulary, or attention without SPM."),
+    ] = None,
+    heat_map: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw what was seen of a pair to a .png or .svg file."),
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option(min=1, help="Which pair of the input is drawn; the first.")
+    ] = None,
+    word_pairs: NumWordPairs = 500,
+    seed: SampleSeed = 1,
+    as_json: AsJson = False,
+    device: Device = "auto",
+) -> None:
+    """Show which word of a lede became which word of its headline.
+
+    By the SPM with both rules, by attention at the step and one later, and by two baselines; scored
+    where there are gold links. See docs/evaluation.md.
+    """
+    from ledeline.evaluation.align import align_pairs, chosen_method, draw_pair, find_pairs
+    from ledeline.inference.headliner import open_model
+
+    refuse_mixture(as_json, output, "--output")
+    refuse_idle("--row", row, "--heat-map", heat_map)
+    refuse_idle("--method", method, "--output", output)
+    held_out = find_pairs(pair or [], pairs, gold, lede=lede, headline=headline)
+    loaded = open_model(model, device)
+    chosen = chosen_method(loaded, method)
+    if heat_map is not None:
+        draw_pair(loaded, held_out, row or 1, refuse_input(heat_map, held_out.files))
+    with progress_bar(wanted=pairs is not None) as progress:
+        aligned = align_pairs(loaded, held_out, word_pairs, seed, progress)
+    if output is not None:
+        write(output, aligned.lines(chosen), (*held_out.files, held_out.gold_file))
+    if as_json:
+        print(json.dumps(aligned.as_dict(), ensure_ascii=False))
+    elif output != "-":
+        from rich.console import Console
+
+        from ledeline.cli.views.alignment import alignment_tables
+
+        Console().print(alignment_tables(aligned), soft_wrap=True)
+
+
+def report(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="EVALUATION", help="Folders of ledeline evaluate.")
+    ],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The page to write, an .html file.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="The system that the others are compared with; the first, if not given."),
+    ] = None,
+    title: Annotated[str, typer.Option(help="Of the page.")] = "Headline systems compared",
+) -> None:
+    """Write one HTML page that compares systems: scores, odd words, alignments, examples.
+
+    It needs no network, no model and nothing beside it. See docs/evaluation.md.
+    """
+    from ledeline.report import write_report
+
+    write_report(folders, output, baseline=baseline, title=title)
+    print(output)

@@ -1,0 +1,128 @@
+"""Verbs that judge headlines, whoever wrote them."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ledeline.cli.command import progress_bar, refuse_input, refuse_mixture, write
+from ledeline.cli.options import AsJson, ScoreUnknown, Stem
+from ledeline.core.errors import ConfigError
+
+_OUTPUTS = "Headlines, a line each; of a table the column headline, or FILE:COLUMN."
+_REFERENCES = "References for them, line by line, in the same form."
+
+
+def score(
+    outputs: Annotated[str, typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            "--reference", "-r", metavar="FILE", help=f"{_REFERENCES} Several may be given."
+        ),
+    ],
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The headlines of another system, to test the difference."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    per_pair: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the F1 of each pair as TSV; - prints.")
+    ] = None,
+    limit_bytes: Annotated[
+        int | None,
+        typer.Option("--bytes", min=1, help="Compare so many bytes of each text; 75 for DUC-2004."),
+    ] = None,
+    stem: Stem = True,
+    weighted: Annotated[bool, typer.Option("--rouge-w", help="Score ROUGE-W too.")] = False,
+    unknown: ScoreUnknown = "keep",
+    seed: Annotated[int, typer.Option(min=0, help="Of intervals and tests.")] = 12345,
+) -> None:
+    """Score headlines against references: ROUGE-1.5.5, to the last digit.
+
+    Means with 95 % intervals, or with --compare the difference of two systems and whether it may be
+    chance. See docs/evaluation.md.
+    """
+    from ledeline import rouge
+    from ledeline.evaluation.scoring import per_pair_lines, score_files
+
+    refuse_mixture(as_json, per_pair, "--per-pair")
+    settings = rouge.Settings(
+        stem=stem, weighted=weighted, limit_bytes=limit_bytes, unknown=unknown
+    )
+    with progress_bar(wanted=True) as progress:
+        scored = score_files(
+            outputs, reference, settings, compare=compare, seed=seed, progress=progress
+        )
+    if per_pair is not None:
+        write(per_pair, per_pair_lines(scored.scores), [outputs, *reference, compare or ""])
+    if as_json:
+        print(json.dumps(scored.found))
+    elif per_pair != "-":
+        from rich.console import Console
+
+        from ledeline.cli.views.scores import score_table
+
+        Console().print(score_table(outputs, scored.found), soft_wrap=True)
+
+
+def audit(
+    outputs: Annotated[list[str], typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
+    reference: Annotated[str, typer.Option("--reference", "-r", metavar="FILE", help=_REFERENCES)],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", "-s", metavar="FILE", help="The ledes; of a table the column lede."
+        ),
+    ] = None,
+    profile: Annotated[
+        Literal["spaces", "paper", "natural"],
+        typer.Option(help="What a word is: what stands between spaces, or as a text profile says."),
+    ] = "spaces",
+    worst: Annotated[int, typer.Option(min=0, help="Examples to show of each kind.")] = 3,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print an object, or one a system.")
+    ] = False,
+    per_pair: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the counts of each headline as TSV; - prints."),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the histograms to a .png or .svg file."),
+    ] = None,
+) -> None:
+    """Count what is odd in headlines: words repeated, lacking, irrelevant.
+
+    Of any number of systems, side by side. Irrelevant words need the ledes. See docs/evaluation.md.
+    """
+    from ledeline.evaluation import audit as audits
+    from ledeline.evaluation.figures import picture_format, save
+    from ledeline.text.profiles import PROFILES
+
+    refuse_mixture(as_json, per_pair, "--per-pair")
+    if figure is not None:
+        picture_format(figure)
+    if per_pair is not None and len(outputs) > 1:
+        raise ConfigError("--per-pair writes the counts of one system, and several are named")
+    audited = audits.audit_files(outputs, reference, source, PROFILES.get(profile))
+    systems = audited.systems
+    if per_pair is not None:
+        lines = audits.per_pair_lines(next(iter(systems.values())))
+        write(per_pair, lines, [*outputs, reference, source or ""])
+    if figure is not None:
+        from ledeline.evaluation.histogram import odd_figure
+
+        save(odd_figure(systems), refuse_input(figure, [*outputs, reference, source or ""]))
+    if as_json:
+        found = {name: audits.as_dict(one) for name, one in systems.items()}
+        print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))
+    elif per_pair != "-":
+        from rich.console import Console
+
+        from ledeline.cli.views.audit import audit_tables
+
+        Console().print(audit_tables(systems, audited.texts, num_examples=worst))

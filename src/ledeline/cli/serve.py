@@ -1,0 +1,49 @@
+"""The verb that serves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ledeline.cli.command import say
+
+
+def serve(
+    context: typer.Context,
+    config: Annotated[
+        str | None, typer.Argument(metavar="CONFIG.toml", help="Settings; see docs/serve.md.")
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder of the model, if not the one in the box; several make an ensemble.",
+        ),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 8000.")] = None,
+) -> None:
+    """Serve headlines over HTTP: an API for programs and a page for people.
+
+    Any setting can be given as --section.key=value. Ctrl-C and SIGTERM finish what is running.
+    """
+    from dataclasses import replace
+
+    from ledeline.config.section import load
+    from ledeline.core.errors import ConfigError
+
+    try:
+        from ledeline.server.process import serve as run_server
+        from ledeline.server.settings import ServeConfig
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
+        ) from None
+    given = [*([config] if config else []), *context.args]  # an override comes first, maybe
+    file = Path(given.pop(0)) if given and not given[0].startswith("--") else None
+    where = {"host": host, "port": port}.items()
+    address = [f"--server.{key}={value}" for key, value in where if value is not None]
+    settings = load(ServeConfig, file, [*given, *address])
+    if model:
+        settings = replace(settings, model=replace(settings.model, folders=tuple(model)))
+    run_server(settings, lambda sentence: say(f"ledeline: {sentence}"))

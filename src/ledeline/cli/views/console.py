@@ -1,0 +1,107 @@
+"""What the command shows: progress bars and tables, as rich renderables."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from ledeline.corpus.filters import Report
+from ledeline.data.dataset import Dataset
+from ledeline.data.prepare import REJECTS, REPORT, Prepared
+
+
+class Bars:
+    """Draws progress as bars, one a stage: a `ledeline.core.progress.Progress`."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        """Move the bar of a stage, which appears when it is first heard of."""
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._tasks[stage], completed=done, total=total)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:,.0f}/s" if speed else "")
+
+
+def prepared_summary(prepared: Prepared) -> RenderableType:
+    """What `ledeline prepare` says at its end: the filter report, a pair as a model sees it."""
+    lines: list[RenderableType] = [report_table(prepared.report), *_examples(prepared.report)]
+    if prepared.num_rejects:
+        lines.append(Text(f"{prepared.num_rejects:,} bad rows, each with its reason in {REJECTS}"))
+    dataset = Dataset(prepared.folder)
+    types = dataset.subwords.types
+    for side, ids in zip(("lede", "headline"), dataset["train"][0], strict=True):
+        lines.append(Text(f"{side:8}  ", style="dim").append(" ".join(types[i] for i in ids)))
+    where = f"{prepared.folder}: {len(types):,} sub-word types; details in {REPORT}"
+    return Group(*lines, Text(where, style="bold"))
+
+
+def report_table(report: Report) -> Table:
+    """Pairs read, dropped by each rule, and kept, for each split."""
+    table = Table()
+    table.add_column("split")
+    table.add_column("rule")
+    for column in ("pairs", "share"):
+        table.add_column(column, justify="right")
+    for split, read in report.read.items():
+        table.add_row(split, "read", f"{read:,}", "")
+        for rule, number in report.dropped.get(split, {}).items():
+            table.add_row("", rule, f"-{number:,}", f"{number / max(read, 1):.3%}")
+        kept = report.kept.get(split, 0)
+        share = f"{kept / max(read, 1):.3%}"
+        table.add_row("", "kept", f"{kept:,}", share, style="bold", end_section=True)
+    return table
+
+
+def _examples(report: Report) -> list[Text]:
+    lines = []
+    for split, rules in report.examples.items():
+        for rule, examples in rules.items():
+            for example in examples:
+                line = Text(f"{split}, {rule}: ", style="dim", no_wrap=True, overflow="ellipsis")
+                line.append(f"{example.headline or '(none)'} ← {example.lede}")
+                lines.append(line)
+    return lines

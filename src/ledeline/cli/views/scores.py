@@ -1,0 +1,98 @@
+"""What `ledeline score` and `evaluate` show: tables of figures."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ledeline.evaluation.audit import KINDS
+
+_TITLES: Final = {
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+    "rougeW": "ROUGE-W",
+}
+_PARTS: Final = {"precision": "precision", "recall": "recall", "f1": "F1"}
+_CHANCE: Final = 0.05  # a difference with a smaller p is shown as one
+
+
+def score_table(outputs: str, found: Mapping[str, Any]) -> RenderableType:
+    """The scores of a system, from 0 to 100, with 95 % intervals; what `--json` prints."""
+    table = figures(f"{outputs}: {_pairs(found['pairs'])}", list(_PARTS.values()))
+    for name, title in _TITLES.items():
+        if name in found:
+            cells = [
+                _with_interval(found[name][part], found["intervals"][name][part]) for part in _PARTS
+            ]
+            table.add_row(title, *cells)
+    parts: list[RenderableType] = [table]
+    if "compare" in found:
+        parts.append(_comparison_table(found["compare"]))
+    return Group(*parts, Text(found["signature"], style="dim"))
+
+
+def _comparison_table(compared: Mapping[str, Any]) -> Table:
+    table = figures(
+        f"{compared['with']}, by {_PARTS[compared['by']]}",
+        ["mean", "difference", "p, bootstrap", "p, randomisation"],
+    )
+    for name, title in _TITLES.items():
+        if name in compared:
+            one = compared[name]
+            surely = max(one["bootstrap_p"], one["randomisation_p"]) < _CHANCE
+            difference = _with_interval(one["difference"], one, signed=True)
+            if surely:
+                difference.stylize("bold")
+            table.add_row(
+                title,
+                f"{100 * one['mean']:.2f}",
+                difference,
+                f"{one['bootstrap_p']:.4f}",
+                f"{one['randomisation_p']:.4f}",
+            )
+    return table
+
+
+def evaluation_table(summary: Mapping[str, Any]) -> RenderableType:
+    """The figures of a system on each test set; F1 with its 95 % interval below."""
+    columns = ["R-1", "R-2", "R-L", *KINDS]
+    title = f"{summary['system']}, beam {summary['search']['beam']}, {summary['precision']}"
+    table = figures(title, columns)
+    for name, one in summary["sets"].items():
+        scores = [_above_interval(one[key]) for key in ("rouge1", "rouge2", "rougeL")]
+        odd = [f"{one['odd'][kind]:,}" for kind in KINDS]
+        about = Text(name).append(f"\n{_pairs(one['pairs'])}", style="dim")
+        table.add_row(about, *scores, *odd)
+    signatures = dict.fromkeys(one["signature"] for one in summary["sets"].values())
+    return Group(table, *(Text(signature, style="dim") for signature in signatures))
+
+
+def _pairs(number: int) -> str:
+    return f"{number:,} pair{'s' * (number != 1)}"
+
+
+def _above_interval(one: Mapping[str, float]) -> Text:
+    ends = f"\n{100 * one['low']:.1f}–{100 * one['high']:.1f}"
+    return Text(f"{100 * one['f1']:.2f}").append(ends, style="dim")
+
+
+def figures(title: str, columns: list[str]) -> Table:
+    """An empty table for figures, each row with a name."""
+    table = Table(
+        title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
+    )
+    table.add_column("", no_wrap=True, min_width=8)
+    for column in columns:
+        table.add_column(f" {column}", justify="right", no_wrap=True)
+    return table
+
+
+def _with_interval(value: float, interval: Mapping[str, float], *, signed: bool = False) -> Text:
+    number = f"{100 * value:+.2f}" if signed else f"{100 * value:.2f}"
+    between = " to " if signed else "–"  # a dash would look like a minus
+    ends = between.join(f"{100 * interval[end]:.2f}" for end in ("low", "high"))
+    return Text(number).append(f" {ends}", style="dim")

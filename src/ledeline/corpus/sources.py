@@ -1,0 +1,90 @@
+"""From the file names of a configuration to rows."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ledeline.config import CorpusConfig
+from ledeline.core.errors import CorpusError
+from ledeline.corpus import Row
+from ledeline.corpus.delimited import DELIMITERS
+from ledeline.corpus.gigaword import read_gigaword, read_split_list, split_files
+from ledeline.corpus.kinds import Kind, named_kind
+from ledeline.corpus.lines import COMPRESSION_SUFFIXES
+from ledeline.corpus.parallel import read_parallel
+from ledeline.corpus.tables import read_table
+
+
+class Source(NamedTuple):
+    """What is read as one stream: a file, or a lede file with its headline file."""
+
+    paths: tuple[Path, ...]
+
+    def num_rows(self) -> int | None:
+        """About how many rows there are, where that is cheap to say (for the progress bar)."""
+        kind = named_kind(self.paths[0])
+        return None if kind is None else count_rows(self.paths[0], kind)
+
+
+def count_rows(path: Path, kind: Kind) -> int | None:
+    """About how many rows a file of this kind has, where that is cheap to say."""
+    if path.suffix.lower() in COMPRESSION_SUFFIXES:
+        return None
+    if kind != "parquet":
+        with path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
+    import pyarrow.parquet
+
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except (OSError, pyarrow.ArrowInvalid):
+        return None  # the reader will say what is wrong
+
+
+def find_sources(config: CorpusConfig, names: tuple[str, ...]) -> list[Source]:
+    """The sources that names in the configuration stand for."""
+    if config.format == "gigaword":
+        paths = [path for name in names for path in _gigaword_paths(config.root, name)]
+        return [Source((path,)) for path in paths]
+    paths = [path for name in names for path in _matching(config.root, name)]
+    if config.format == "table":
+        return [Source((path,)) for path in paths]
+    if len(paths) % 2:
+        raise CorpusError(
+            f"parallel text comes as a lede file, then its headline file, and {len(paths)} files "
+            f"are named: {', '.join(map(str, paths))}"
+        )
+    return [Source(pair) for pair in zip(paths[::2], paths[1::2], strict=True)]
+
+
+def read_source(config: CorpusConfig, source: Source, *, dated: bool) -> Iterator[Row]:
+    """The rows of a source; `dated` where the split needs the date column."""
+    if config.format == "parallel":
+        return read_parallel(*source.paths)
+    if config.format == "gigaword":
+        return read_gigaword(*source.paths)
+    return read_table(
+        source.paths[0],
+        lede=config.lede,
+        headline=config.headline,
+        date=config.date if dated else None,
+        delimiter=DELIMITERS.get(config.delimiter),
+    )
+
+
+def _matching(root: Path, name: str) -> list[Path]:
+    if not any(character in name for character in "*?["):
+        path = root / name
+        if not path.is_file():
+            raise CorpusError(f"{path}: no such file; corpus.root is {root}")
+        return [path]
+    found = sorted(root.glob(name))
+    if not found:
+        raise CorpusError(f"no file in {root} matches {name}")
+    return found
+
+
+def _gigaword_paths(root: Path, name: str) -> list[Path]:
+    if Path(name).suffix in {".txt", ".split"}:
+        return split_files(root, read_split_list(_matching(root, name)[0]))
+    return _matching(root, name)

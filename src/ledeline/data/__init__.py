@@ -1,0 +1,1 @@
+"""From pairs to batches: prepare a corpus, read a dataset, draw batches."""

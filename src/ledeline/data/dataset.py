@@ -1,0 +1,322 @@
+"""Encoded pairs on disk, and rectangles of them.
+
+A dataset is a folder (`docs/dataset.md` has the format). Its arrays are memory-mapped, so opening
+costs milliseconds whatever the size; each block of a file is checked against its checksum when it
+is first touched, so nothing truncated or edited is ever used.
+
+Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ledeline.core.errors import DatasetError
+from ledeline.core.manifest import is_unchanged, sealed
+from ledeline.text.profiles import PROFILES, Profile
+from ledeline.text.subwords import EOS, PAD, Subwords
+from ledeline.text.subwords import FILES as SUBWORD_FILES
+
+FORMAT: Final = "ledeline-dataset"
+VERSION: Final = 1
+BLOCK: Final = 2**20  # bytes that share a checksum
+MANIFEST: Final = "dataset.json"
+
+Ids = npt.NDArray[np.int64]
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+class Dataset:
+    """An open dataset: its splits, its sub-words and its text profile."""
+
+    def __init__(self, folder: Path | str) -> None:
+        folder = Path(folder)
+        manifest = _read_manifest(folder)
+        for name in SUBWORD_FILES:
+            _CheckedFile(folder / name, manifest["files"].get(name)).check_all()
+        self.folder = folder
+        self.checksum: str = manifest["checksum"]
+        self.subwords = Subwords.load(folder)
+        self.profile: Profile = PROFILES[manifest["profile"]].keeping(self.subwords.alphabet)
+        self.splits = {
+            name: Split(folder, name, about, manifest["files"])
+            for name, about in manifest["splits"].items()
+        }
+
+    def __getitem__(self, split: str) -> "Split":
+        if split not in self.splits:
+            there = ", ".join(self.splits) or "none"
+            raise DatasetError(f"{self.folder} has no split {split}; there are: {there}")
+        return self.splits[split]
+
+    def verify(self) -> None:
+        """Read everything once and refuse the dataset if a single bit differs."""
+        for split in self.splits.values():
+            for column in (split.sources, split.headlines):
+                column.ids.check_all()
+                column.starts.check_all()
+
+
+class Split:
+    """The pairs of one split, in the order they were written."""
+
+    def __init__(self, folder: Path, name: str, about: Any, files: Any) -> None:
+        self.num_pairs: int = about["pairs"]
+        self.sources = Column(folder, f"{name}.source", about["dtype"], files)
+        self.headlines = Column(folder, f"{name}.headline", about["dtype"], files)
+
+    def __len__(self) -> int:
+        return self.num_pairs
+
+    def __getitem__(self, pair: int) -> tuple[list[int], list[int]]:
+        return self.sources[pair], self.headlines[pair]
+
+    def first(self, num_pairs: int) -> "Split":
+        """Its first pairs alone, in the same files."""
+        if not 0 <= num_pairs <= len(self):
+            raise ValueError(f"there are no {num_pairs} pairs among {len(self)}")
+        part = copy(self)
+        part.num_pairs = num_pairs
+        part.sources = self.sources.first(num_pairs)
+        part.headlines = self.headlines.first(num_pairs)
+        return part
+
+
+class Column:
+    """One side of a split: sequences of ids, end to end, and where each starts."""
+
+    def __init__(self, folder: Path, stem: str, dtype: str, files: Any) -> None:
+        ids, starts = f"{stem}.ids.bin", f"{stem}.starts.bin"
+        self._end: int | None = None  # of the starts that are looked at
+        self.ids = _CheckedFile(folder / ids, files.get(ids), dtype)
+        self.starts = _CheckedFile(folder / starts, files.get(starts), "<i8")
+
+    def __getitem__(self, index: int) -> list[int]:
+        start, stop = self.starts[index : index + 2]
+        found: list[int] = self.ids[start:stop].tolist()
+        return found
+
+    def first(self, count: int) -> "Column":
+        """Its first sequences alone, in the same files."""
+        part = copy(self)
+        part._end = count + 1
+        return part
+
+    def lengths(self) -> Ids:
+        """The length of every sequence."""
+        lengths: Ids = np.diff(self.starts[: self._end])
+        return lengths
+
+    def joined(self) -> npt.NDArray[Any]:
+        """The ids of all sequences, end to end."""
+        ids: npt.NDArray[Any] = self.ids[: self.starts[: self._end][-1]]
+        return ids
+
+    def padded(self, rows: Ids, width: int = 0) -> tuple[Ids, Ids]:
+        """The sequences at `rows` with <pad> behind each, and their lengths.
+
+        They make a rectangle as wide as the longest, or of a width that is larger.
+        """
+        starts, stops = self.starts.at(rows), self.starts.at(rows + 1)
+        lengths = stops - starts
+        width = max(width, int(lengths.max(initial=0)))
+        places = starts[:, None] + np.arange(width)  # (B, 1) + (J,) -> (B, J)
+        inside = np.arange(width) < lengths[:, None]
+        ids = np.full(places.shape, PAD, np.int64)
+        ids[inside] = self.ids.at(places[inside])
+        return ids, lengths
+
+
+class _CheckedFile:
+    """A memory-mapped array that checks each block of its file when it is first read."""
+
+    def __init__(self, path: Path, about: Any, dtype: str = "|u1") -> None:
+        if about is None:
+            raise DatasetError(f"{path.parent / MANIFEST} says nothing of {path.name}; {_ANEW}")
+        self._path, self._checksums = path, about["crc32"]
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise DatasetError(f"{path}: {error.strerror}; {_ANEW}") from None
+        if size != about["bytes"]:
+            raise DatasetError(f"{path} has {size} bytes instead of {about['bytes']}; {_ANEW}")
+        self._array: npt.NDArray[Any] = np.memmap(path, dtype, "r") if size else np.empty(0, dtype)
+        self._checked = np.zeros(len(self._checksums), bool)
+
+    def __getitem__(self, places: slice) -> Any:
+        start, stop, _ = places.indices(len(self._array))
+        size = self._array.itemsize
+        self._check(np.arange(start * size // BLOCK, -(-stop * size // BLOCK)))
+        return self._array[start:stop]
+
+    def at(self, places: Ids) -> Ids:
+        """The values at these places, each checked."""
+        if not self._checked.all():
+            self._check(np.unique(places * self._array.itemsize // BLOCK))
+        found: Ids = self._array[places].astype(np.int64)
+        return found
+
+    def check_all(self) -> None:
+        """Check every block."""
+        self._check(np.arange(len(self._checked)))
+
+    def _check(self, blocks: Ids) -> None:
+        for block in blocks[~self._checked[blocks]].tolist():
+            piece = self._array.view(np.uint8)[block * BLOCK : (block + 1) * BLOCK]
+            if zlib.crc32(piece.data) != self._checksums[block]:
+                raise DatasetError(f"{self._path} was changed after it was written; {_ANEW}")
+            self._checked[block] = True
+
+
+_ANEW = "prepare the dataset anew"
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DatasetError(f"{folder} is not a dataset: {MANIFEST}: {error.strerror}") from None
+    except ValueError:
+        raise DatasetError(f"{path} is damaged; {_ANEW}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DatasetError(f"{path} does not describe a dataset of ledeline")
+    if manifest.get("version") != VERSION:
+        raise DatasetError(
+            f"{folder} has format version {manifest.get('version')}, and this ledeline reads "
+            f"version {VERSION}; {_ANEW}"
+        )
+    if not is_unchanged(manifest):
+        raise DatasetError(f"{path} was changed after it was written; {_ANEW}")
+    return manifest
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+class Chunk(NamedTuple):
+    """Some encoded pairs: ids end to end, and how many belong to each pair."""
+
+    source_ids: npt.NDArray[Any]
+    source_lengths: Ids
+    headline_ids: npt.NDArray[Any]
+    headline_lengths: Ids
+
+
+class DatasetWriter:
+    """Writes the files of a dataset into a folder; `finish` makes it one."""
+
+    def __init__(self, folder: Path, profile: Profile, subwords: Subwords) -> None:
+        self._folder, self._profile, self._subwords = folder, profile, subwords
+        self._splits: dict[str, Any] = {}
+        self._files = [*SUBWORD_FILES]
+
+    def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
+        """Write a split from chunks of pairs, in order."""
+        dtype = self._subwords.id_type.str
+        with (
+            _ColumnWriter(self._folder, f"{name}.source", dtype) as sources,
+            _ColumnWriter(self._folder, f"{name}.headline", dtype) as headlines,
+        ):
+            for chunk in chunks:
+                sources.append(chunk.source_ids, chunk.source_lengths)
+                headlines.append(chunk.headline_ids, chunk.headline_lengths)
+        self._files += [*sources.names, *headlines.names]
+        self._splits[name] = {
+            "pairs": sources.num_sequences,
+            "source_subwords": sources.num_ids,
+            "headline_subwords": headlines.num_ids,
+            "dtype": dtype,
+        }
+
+    def finish(self) -> None:
+        """Write the sub-words and, last, the manifest that makes the folder a dataset."""
+        self._subwords.save(self._folder)
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "profile": self._profile.name,
+            "vocabulary": len(self._subwords),
+            "splits": self._splits,
+            "files": {name: _checksums(self._folder / name) for name in self._files},
+        }
+        (self._folder / MANIFEST).write_text(json.dumps(sealed(manifest)), encoding="utf-8")
+
+
+class _ColumnWriter:
+    def __init__(self, folder: Path, stem: str, dtype: str) -> None:
+        self.names = (f"{stem}.ids.bin", f"{stem}.starts.bin")
+        self._ids, self._starts = ((folder / name).open("wb") for name in self.names)
+        self._starts.write(np.zeros(1, "<i8").tobytes())
+        self._dtype = dtype
+        self.num_ids = self.num_sequences = 0
+
+    def append(self, ids: npt.NDArray[Any], lengths: Ids) -> None:
+        self._ids.write(ids.astype(self._dtype).tobytes())
+        self._starts.write((self.num_ids + np.cumsum(lengths)).astype("<i8").tobytes())
+        self.num_ids += len(ids)
+        self.num_sequences += len(lengths)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ids.close()
+        self._starts.close()
+
+
+def _checksums(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        blocks = [zlib.crc32(block) for block in iter(lambda: file.read(BLOCK), b"")]
+    return {"bytes": path.stat().st_size, "crc32": blocks}
+
+
+# --- rectangles -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs of one step, as rectangles of ids, as wide as the whole batch on every rank."""
+
+    sources: Ids  # (B, I), <pad> behind shorter ones
+    source_lengths: Ids  # (B,)
+    headlines: Ids  # (B, J), without <eos>, <pad> behind shorter ones
+    headline_lengths: Ids  # (B,)
+    num_pairs: int  # of the whole batch, over all ranks; B is this rank's share
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
+        """Pairs of source and headline ids as one batch."""
+        sources, headlines = (padded([pair[side] for pair in pairs]) for side in (0, 1))
+        return cls(*sources, *headlines, len(pairs))
+
+    def targets(self, length: int) -> Ids:
+        """What the decoder learns to write: headline, <eos>, then <pad> up to `length`.
+
+        With `length` = I of an equal-length batch this is the Y' of the paper. (B, length).
+        """
+        if length < int(self.headline_lengths.max(initial=0)) + 1:
+            raise ValueError(f"targets of length {length} have no room for headline and <eos>")
+        width = min(length, self.headlines.shape[1])
+        targets = np.full((len(self.headlines), length), PAD, np.int64)
+        targets[:, :width] = self.headlines[:, :width]
+        targets[np.arange(len(targets)), self.headline_lengths] = EOS
+        return targets
+
+
+def padded(rows: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
+    """Rows of ids as a rectangle, <pad> behind shorter ones, and their lengths. (B, I), (B,)."""
+    lengths = np.array([len(row) for row in rows], np.int64)
+    ids = np.full((len(rows), int(lengths.max(initial=0))), PAD, np.int64)
+    for row, into in zip(rows, ids, strict=True):
+        into[: len(row)] = row
+    return ids, lengths

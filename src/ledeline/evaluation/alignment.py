@@ -1,0 +1,320 @@
+"""Which source word became which headline word: links from models, between words, and their score.
+
+A link (i, j) joins place i of the source and place j of the headline, both from 0. Models link
+sub-words; `owners` and `to_words` lead from there to white-space words, which people align.
+
+Legend: I source length, J headline length, V vocabulary.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ledeline.core.errors import CorpusError
+from ledeline.text.profiles import Profile, clean
+from ledeline.text.subwords import Subwords
+
+Links: TypeAlias = frozenset[tuple[int, int]]
+Rule: TypeAlias = Literal["vocabulary", "sentence"]
+
+_Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+_Ids: TypeAlias = npt.NDArray[np.int64]
+_T = TypeVar("_T")
+
+# --- links as text ----------------------------------------------------------------------------
+
+_LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+
+
+def parse(pharaoh: str) -> Links:
+    """Read links in the Pharaoh form, such as ``0-1 2-3``."""
+    return frozenset(map(_parse_link, pharaoh.split()))
+
+
+def _parse_link(item: str) -> tuple[int, int]:
+    match = _LINK.fullmatch(item)
+    if match is None:
+        raise CorpusError(
+            f"{item!r} is no link of an alignment; write source and headline place, from 0, as 2-3"
+        )
+    return int(match[1]), int(match[2])
+
+
+def pharaoh(links: Iterable[tuple[int, int]]) -> str:
+    """Write links in the Pharaoh form, sorted by source place, then by headline place."""
+    return " ".join(f"{i}-{j}" for i, j in sorted(links))
+
+
+def read_gold(
+    lines: Iterable[str], source: str, pairs: Iterable[tuple[str, str]] | None = None
+) -> list[Links]:
+    """Read links in the Pharaoh form, a line for each pair, from a source that errors name.
+
+    With the pairs of lede and headline there must be as many lines as pairs, and every link must
+    join a word of the lede and a word of the headline.
+    """
+    gold = [_parse_line(line, f"{source}, line {number}") for number, line in _numbered(lines)]
+    if pairs is None:
+        return gold
+    sizes = [(num_words(lede), num_words(headline)) for lede, headline in pairs]
+    if len(gold) != len(sizes):
+        raise CorpusError(
+            f"{source} has {len(gold):,} lines of links for {len(sizes):,} pairs; it needs one "
+            "for each pair, empty where nothing is linked"
+        )
+    for (number, links), size in zip(_numbered(gold), sizes, strict=True):
+        _check_inside(links, size, f"{source}, line {number}")
+    return gold
+
+
+def _numbered(items: Iterable[_T]) -> Iterator[tuple[int, _T]]:
+    return enumerate(items, start=1)
+
+
+def _parse_line(line: str, where: str) -> Links:
+    try:
+        return parse(line)
+    except CorpusError as error:
+        raise CorpusError(f"{where}: {error}") from None
+
+
+def _check_inside(links: Links, size: tuple[int, int], where: str) -> None:
+    for i, j in sorted(links):
+        if i >= size[0] or j >= size[1]:
+            raise CorpusError(
+                f"{where}: the link {i}-{j} leads outside the pair, which has {size[0]} words in "
+                f"the lede and {size[1]} in the headline, counted from 0"
+            )
+
+
+# --- sub-words -> words -----------------------------------------------------------------------
+
+
+def num_words(text: str) -> int:
+    """How many white-space words there are to be linked."""
+    return len(clean(text).split())
+
+
+# A word that each profile keeps whole. Behind a chunk it stands for the rest of a sentence: the
+# chunk does not end the sentence, and its capital says that nobody has tokenised this.
+_NEXT_WORD = "Q"
+
+
+def owners(text: str, profile: Profile, subwords: Subwords, *, headline: bool = False) -> list[int]:
+    """For each sub-word of a text the number of the white-space word it belongs to.
+
+    White-space words are those of the cleaned text; sub-words those of the text's words in the
+    profile, or with `headline` of the words that the profile keeps in headlines.
+    """
+    words = profile.words(text)
+    numbers: list[int] = []
+    for word, number in zip(words, _word_owners(text, len(words), profile), strict=True):
+        for kept in profile.headline([word]) if headline else [word]:
+            numbers += [number] * len(subwords.encode_word(kept))
+    return numbers
+
+
+def _word_owners(text: str, num_words: int, profile: Profile) -> list[int]:
+    """For each word of the profile the number of its chunk between spaces.
+
+    A chunk makes one word or more, whatever stands around it, with two exceptions. Tokenised text
+    stays as it is: as many words as chunks, one each. The end of a sentence may add a period: the
+    last chunk gets all that is left.
+    """
+    chunks = clean(text).split()
+    if num_words == len(chunks):
+        return list(range(num_words))
+    numbers: list[int] = []
+    for number, chunk in enumerate(chunks[:-1]):
+        numbers += [number] * (len(profile.words(f"{chunk} {_NEXT_WORD}")) - 1)
+    return numbers + [len(chunks) - 1] * (num_words - len(numbers))
+
+
+def to_words(
+    links: Iterable[tuple[int, int]], source_owners: Sequence[int], headline_owners: Sequence[int]
+) -> Links:
+    """Links of sub-words -> links of the words that own them."""
+    return frozenset((source_owners[i], headline_owners[j]) for i, j in links)
+
+
+# --- links from models ------------------------------------------------------------------------
+
+
+def spm_links(q: _Floats, source: Sequence[int], *, rule: Rule, attention: _Floats) -> Links:
+    """Link sub-words by what the SPM predicts.
+
+    Row j of `q`, (J, V), is the distribution over source types when headline sub-word j was written
+    (<eos> has no row), row j of `attention`, (J, I), how much each source place was attended to.
+    The rule "vocabulary" is the paper's: the likeliest of all types, and no link if the source does
+    not have it. The rule "sentence" takes the likeliest of the types that the source has. Where a
+    type is in the source several times, of which `q` says nothing, the place with the most
+    attention is linked.
+    """
+    if rule not in get_args(Rule):
+        raise ValueError(f"there is no rule {rule!r} to read the SPM by")
+    if attention.shape != (len(q), len(source)):
+        raise ValueError(f"attention is {attention.shape} for {len(q)} rows of {len(source)} ids")
+    if not len(source):
+        return frozenset()
+    ids = np.asarray(source, np.int64)
+    types = q.argmax(1) if rule == "vocabulary" else ids[q[:, ids].argmax(1)]
+    has_type = types[:, None] == ids  # (J, 1), (I,) -> (J, I)
+    places = np.where(has_type, attention, -1).argmax(1)
+    rows = np.flatnonzero(has_type.any(1))
+    return _links(places[rows], rows)
+
+
+def pad_places(
+    q: _Floats, source: Sequence[int], num_headline: int, *, attention: _Floats
+) -> frozenset[int]:
+    """Places of the source that the SPM leaves to <pad>: what it predicts behind <eos>.
+
+    The paper reads them as the words that the headline drops. `q`, (I, V), and `attention`, (I, I),
+    have the steps of all of Y'; the likeliest type of all counts, as in the rule "vocabulary".
+    """
+    q, attention = q[num_headline + 1 :], attention[num_headline + 1 :]
+    found = spm_links(q, source, rule="vocabulary", attention=attention)
+    return frozenset(i for i, _ in found)
+
+
+def attention_links(attention: _Floats, num_headline: int, shift: int = 0) -> Links:
+    """Link headline sub-word j to the place most attended to, `shift` steps after it was written.
+
+    `attention`, (J or more, I), has a row for each step, the one that writes <eos> behind those of
+    the headline, so that a shift of 1 can be read for all of it.
+    """
+    rows = attention[shift : shift + num_headline] if shift >= 0 else attention[:0]
+    if len(rows) != num_headline:
+        raise ValueError(
+            f"{len(attention)} rows of attention for {num_headline} sub-words shifted by {shift}"
+        )
+    return _links(rows.argmax(1), np.arange(num_headline)) if rows.size else frozenset()
+
+
+def identity_links(num_source: int, num_headline: int) -> Links:
+    """Link each place of the headline to the same place of the source, as far as it goes."""
+    return frozenset((j, j) for j in range(min(num_source, num_headline)))
+
+
+def diagonal_links(num_source: int, num_headline: int) -> Links:
+    """Link each place of the headline to the place as far along in the source, centre to centre."""
+    places = ((2 * j + 1) * num_source // (2 * num_headline) for j in range(num_headline))
+    return frozenset((i, j) for j, i in enumerate(places) if num_source)
+
+
+def _links(i: _Ids, j: _Ids) -> Links:
+    return frozenset(zip(i.tolist(), j.tolist(), strict=True))
+
+
+# --- score ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """Predicted links against gold links, all of them sure, over all pairs together.
+
+    A word of the source that no gold link leads to was dropped. It is found as dropped if no
+    predicted link leads to it or, by <pad>, if the SPM predicts one of its sub-words behind <eos>.
+    """
+
+    precision: float
+    recall: float
+    error_rate: float  # AER: 1 - 2 |A and S| / (|A| + |S|)
+    num_predicted: int
+    num_gold: int
+    num_dropped: int | None = None  # by gold; None where the numbers of words are not known
+    dropped_precision: float | None = None
+    dropped_recall: float | None = None
+    pad_precision: float | None = None  # None where nothing is known of <pad>
+    pad_recall: float | None = None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """For JSON: all figures by name."""
+        return asdict(self)
+
+
+def alignment_score(
+    predicted: Iterable[Links],
+    gold: Iterable[Links],
+    num_source_words: Iterable[int] | None = None,
+    left_to_pad: Iterable[frozenset[int]] | None = None,
+) -> AlignmentScore:
+    """Score the links of some pairs, given in the same order.
+
+    Dropped words are scored where the number of source words of each pair is given, and by <pad>
+    where also the source words are that the SPM left to it. Without anything to find and anything
+    found all is right: precision and recall 1, error rate 0. If only one side has something,
+    precision and recall are 0 and the error rate is 1.
+    """
+    predicted, gold = list(predicted), list(gold)
+    links = _overlap(zip(predicted, gold, strict=True))
+    score = AlignmentScore(
+        links.precision, links.recall, links.error_rate, links.num_found, links.num_wanted
+    )
+    if num_source_words is None:
+        return score
+    sizes = list(num_source_words)
+    dropped = [_unlinked(links, size) for links, size in zip(gold, sizes, strict=True)]
+    found = [_unlinked(links, size) for links, size in zip(predicted, sizes, strict=True)]
+    words = _overlap(zip(found, dropped, strict=True))
+    score = replace(
+        score,
+        num_dropped=words.num_wanted,
+        dropped_precision=words.precision,
+        dropped_recall=words.recall,
+    )
+    if left_to_pad is None:
+        return score
+    words = _overlap(zip(left_to_pad, dropped, strict=True))
+    return replace(score, pad_precision=words.precision, pad_recall=words.recall)
+
+
+def quality(
+    found: Mapping[str, Sequence[Links]],
+    gold: Sequence[Links],
+    num_source: Sequence[int] | None = None,
+    left_to_pad: Sequence[frozenset[int]] | None = None,
+) -> dict[str, AlignmentScore]:
+    """Score each method; <pad> has a part in those of the SPM alone."""
+    return {
+        method: alignment_score(
+            links, gold, num_source, left_to_pad if method.startswith("spm") else None
+        )
+        for method, links in found.items()
+    }
+
+
+class _Overlap(NamedTuple):
+    """How many things were found, were to be found, and both."""
+
+    num_found: int
+    num_wanted: int
+    num_hits: int
+
+    @property
+    def precision(self) -> float:
+        return self.num_hits / self.num_found if self.num_found else float(not self.num_wanted)
+
+    @property
+    def recall(self) -> float:
+        return self.num_hits / self.num_wanted if self.num_wanted else float(not self.num_found)
+
+    @property
+    def error_rate(self) -> float:
+        both = self.num_found + self.num_wanted
+        return 1 - 2 * self.num_hits / both if both else 0.0
+
+
+def _overlap(pairs: Iterable[tuple[frozenset[Any], frozenset[Any]]]) -> _Overlap:
+    """What was found against what was to be found, over all pairs together."""
+    counts = [(len(found), len(wanted), len(found & wanted)) for found, wanted in pairs]
+    return _Overlap(*map(sum, zip(*counts, strict=True))) if counts else _Overlap(0, 0, 0)
+
+
+def _unlinked(links: Links, num_words: int) -> frozenset[int]:
+    """The words of a source that no link leads to."""
+    return frozenset(range(num_words)) - {i for i, _ in links}

@@ -1,0 +1,59 @@
+"""Figures: an empty sheet, and a file of it. Needs matplotlib, which is loaded when asked for.
+
+No window is opened and no state is shared: a figure is an object, and whoever makes it saves it.
+"""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ledeline.core.atomic import atomic_write
+from ledeline.core.errors import ScoreError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Format of a file -> what matplotlib would write of the day and of itself, left out.
+_METADATA: Final = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
+_PIXELS_PER_INCH: Final = 150
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Give an empty white figure, in inches, whose parts make room for each other."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ScoreError("drawing needs matplotlib: pip install 'ledeline[plot]'") from error
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Write a figure as .png or .svg, whole or not at all; the same figure is the same bytes.
+
+    Text is drawn as it stands: dollar signs do not make it a formula. A letter that the font does
+    not have becomes a box.
+    """
+    import matplotlib
+
+    kind = picture_format(path)
+    _take_text_literally(figure)
+    settings = matplotlib.rc_context({"svg.hashsalt": "ledeline", "text.parse_math": False})
+    with settings, warnings.catch_warnings(), atomic_write(path) as part:
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        figure.savefig(part, format=kind, metadata=_METADATA[kind], dpi=_PIXELS_PER_INCH)
+
+
+def picture_format(path: Path) -> str:
+    """Say which format a file has by its suffix, so that a wrong one is known before the work."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in _METADATA:
+        raise ScoreError(f"{path}: a figure is written as .png or .svg, not as {path.suffix!r}")
+    return kind
+
+
+def _take_text_literally(figure: "Figure") -> None:
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_parse_math(False)

@@ -1,0 +1,1 @@
+"""Text in, headlines out, with their attribution."""

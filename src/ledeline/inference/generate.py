@@ -1,0 +1,172 @@
+"""Texts in, headlines out: a window of records at a time, in order, however long the input is."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, NamedTuple, Protocol
+
+from ledeline.core.errors import LedelineError
+from ledeline.core.progress import Progress, silent
+from ledeline.corpus import BadRow
+from ledeline.corpus.inputs import Input
+from ledeline.corpus.records import Record
+from ledeline.inference.headline import Headline, HeadlineWarning
+from ledeline.inference.headliner import LARGEST_WINDOW, Options
+from ledeline.inference.outputs import Answer, Output
+from ledeline.inference.outputs.notes import Notes
+
+LONG_WINDOW: Final = 5.0  # seconds; so much work a kill may undo, and a window grows no more
+
+
+class Answering(Protocol):
+    """What writes headlines: a `ledeline.inference.headliner.Headliner`."""
+
+    @property
+    def first_window(self) -> int:
+        """Texts to begin with."""
+
+    def generate_batch(
+        self, texts: Sequence[object], options: Options, *, first: int = 1
+    ) -> list[Headline]:
+        """One headline for each text, in order; `first` is the number of the first text."""
+
+
+class Outcome(NamedTuple):
+    """How far it came."""
+
+    num_done: int  # rows of the input, with those of earlier runs
+    signal: int | None  # that stopped it
+
+
+def generate(
+    headliner: Answering,
+    given: Input,
+    output: Output,
+    options: Options,
+    notes: Notes,
+    progress: Progress = silent,
+) -> Outcome:
+    """Write a headline for each record.
+
+    Memory holds a window or two, however long the input is. `notes` hears of each bad row, and of
+    each warning that a headline came with, once it is written. SIGINT and SIGTERM stop the work;
+    what is being written is ended first.
+    """
+    num_done, stop = 0, Interruption()
+    total = None if progress is silent else given.num_rows()
+    try:
+        with stop.listening():
+            num_done, records = output.resume(given.records(whole=output.needs_whole_records))
+            for window in windows(records, given.waits, headliner.first_window):
+                answers = _answers(headliner, window, options, num_done + 1)
+                with stop.held():
+                    output.write(answers)
+                    num_done += len(window)
+                _tell(answers, notes)
+                progress("headlines", num_done, total)
+            progress("headlines", num_done, num_done)
+            output.finish()
+    except Stopped as stopped:
+        return Outcome(num_done, stopped.number)
+    return Outcome(num_done, None)
+
+
+def windows(
+    records: Iterator[Record | BadRow], waits: Callable[[], bool], size: int
+) -> Iterator[list[Record | BadRow]]:
+    """Yield records in lists that grow from this size on, as long as they are worked on quickly.
+
+    A list ends early where the next record is not there yet. Where reading fails, the records
+    before that are given first.
+    """
+    window: list[Record | BadRow] = []
+    failure: LedelineError | None = None
+    try:
+        for record in records:
+            window.append(record)
+            full = len(window) == size
+            if full or waits():
+                began = time.monotonic()
+                yield window
+                window = []
+                quick = time.monotonic() - began < LONG_WINDOW
+                size = min(2 * size, LARGEST_WINDOW) if full and quick else size
+    except LedelineError as error:
+        failure = error
+    if window:
+        yield window
+    if failure is not None:
+        raise failure
+
+
+def _answers(
+    headliner: Answering, window: list[Record | BadRow], options: Options, first: int
+) -> list[Answer]:
+    """Answer a window; a bad row is no text, and is answered with its reason."""
+    texts = [record.text if isinstance(record, Record) else None for record in window]
+    headlines = headliner.generate_batch(texts, options, first=first)
+    return [
+        Answer(record, headline if isinstance(record, Record) else _no_headline(record))
+        for record, headline in zip(window, headlines, strict=True)
+    ]
+
+
+def _no_headline(row: BadRow) -> Headline:
+    return Headline(None, "", warnings=(HeadlineWarning("invalid", str(row)),))
+
+
+def _tell(answers: list[Answer], notes: Notes) -> None:
+    for record, headline in answers:
+        if isinstance(record, BadRow):
+            notes.report(record)
+            continue
+        for caution in headline.warnings:
+            notes.warn(record, caution)
+
+
+class Stopped(BaseException):
+    """A signal asked for an end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Interruption:
+    """SIGINT and SIGTERM stop the work at once, but for what must be whole: that is ended first."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: int | None = None  # a signal that came meanwhile
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Raise `Stopped` at a signal; one that the process was started to ignore stays so."""
+        heard = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+        before = {one: signal.signal(one, self._ask) for one in heard}
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Wait with the signal until the block ends; the second signal does not wait."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._waiting is not None:
+            raise Stopped(self._waiting)
+
+    def _ask(self, number: int, _frame: FrameType | None) -> None:
+        if not self._held or self._waiting is not None:
+            raise Stopped(number)
+        self._waiting = number
+
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -1,0 +1,146 @@
+"""From the name of an output file to what writes it."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from ledeline.core.atomic import full_disk, locked, make_folder
+from ledeline.core.errors import ConfigError, CorpusError
+from ledeline.core.progress import Progress, counted, silent
+from ledeline.corpus import BadRow
+from ledeline.corpus.delimited import Dialect
+from ledeline.corpus.inputs import File, Input
+from ledeline.corpus.lines import COMPRESSION_SUFFIXES
+from ledeline.inference.outputs.line_formats import (
+    Delimited,
+    Format,
+    JsonLines,
+    JsonTable,
+    PlainLines,
+)
+from ledeline.inference.outputs.parquet import ParquetTable, journal_path
+from ledeline.inference.outputs.text_file import GrowingFile
+
+TABLES: Final = (".jsonl", ".csv", ".tsv", ".parquet")
+COLUMN: Final = "headline"  # where none is named
+
+
+@contextmanager
+def open_output(
+    path: Path,
+    given: Input,
+    column: str | None = None,
+    *,
+    as_json: bool = False,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> Iterator[GrowingFile | ParquetTable]:
+    """Give what writes headlines to a file, in the format its name says; one run at a time.
+
+    A file that is there is never overwritten: without ``resume`` it is refused. For a table, the
+    input is read through once where that can be, so that a row that the format cannot hold is
+    found before the work begins.
+    """
+    _refuse_name(path, as_json=as_json)
+    path = path.resolve()
+    if isinstance(given, File) and given.path.resolve() == path:
+        raise CorpusError(f"{path} is the input; name another output")
+    make_folder(path.parent)
+    full = CorpusError(f"{path}: the disk is full; make room and go on with --resume")
+    with locked(path, CorpusError), full_disk(full):
+        _refuse_taken(path, resume=resume)
+        with closing(_opened(path, given, column or COLUMN, as_json, progress)) as output:
+            yield output
+
+
+def is_table(path: Path, *, as_json: bool) -> bool:
+    """Whether the rows of the input are written with a column added."""
+    return path.suffix.lower() in TABLES and not as_json
+
+
+def refuse_at_odds(
+    path: Path | None,
+    column: str | None,
+    *,
+    as_json: bool,
+    resume: bool,
+    explain: bool,
+    n_best: int,
+) -> None:
+    """Refuse options that would have no effect, or that ask for what the output cannot hold."""
+    table = path is not None and is_table(path, as_json=as_json)
+    if resume and path is None:
+        raise ConfigError("--resume goes on with a file; name it with --output")
+    if column is not None and not table:
+        raise ConfigError(f"--column {column}: only a table has columns; name one with --output")
+    if explain and path is not None and not as_json:
+        raise ConfigError("--explain is for the screen; with --output, ask for --json as well")
+    if n_best > 1 and table:
+        raise ConfigError(f"--n-best {n_best}: a table has one headline a row; ask for --json")
+
+
+def _refuse_name(path: Path, *, as_json: bool) -> None:
+    suffix = path.suffix.lower()
+    if as_json and suffix != ".jsonl":
+        raise CorpusError(
+            f"{path}: --json writes lines of JSON; name an output that ends in .jsonl"
+        )
+    if suffix in COMPRESSION_SUFFIXES:
+        plain = path.with_suffix("")
+        raise CorpusError(f"{path}: headlines are not written packed; write {plain} and pack it")
+    if suffix != ".txt" and suffix not in TABLES:
+        raise CorpusError(
+            f"{path}: the name must end in .txt for headlines alone, or in .csv, .tsv, .jsonl or "
+            ".parquet for a table"
+        )
+
+
+def _refuse_taken(path: Path, *, resume: bool) -> None:
+    if path.is_dir():
+        raise CorpusError(f"{path} is a folder; name a file to write to")
+    if resume:
+        return
+    if path.exists():
+        raise CorpusError(f"{path} is there already; go on with --resume, or name another output")
+    if journal_path(path).exists():
+        raise CorpusError(
+            f"{path} was begun and not finished; go on with --resume, name another output, or "
+            f"remove {journal_path(path)}"
+        )
+
+
+def _opened(
+    path: Path, given: Input, column: str, as_json: bool, progress: Progress
+) -> GrowingFile | ParquetTable:
+    if is_table(path, as_json=as_json) and path.suffix.lower() == ".parquet":
+        return ParquetTable(path, given, column)
+    form = _format(path, given, column, as_json)
+    if form.is_table and given.can_be_read_again:
+        records = counted(given.records(whole=True), "check", None, progress)
+        for record in records:
+            if not isinstance(record, BadRow):
+                form.beginning(record)
+    return GrowingFile(path, form)
+
+
+def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
+    if as_json:
+        return JsonLines()
+    suffix = path.suffix.lower()
+    if suffix == ".txt":
+        return PlainLines()
+    dialect = _dialect(suffix, given)
+    if suffix == ".jsonl":
+        return JsonTable(given.name, given.columns, column, dialect.line_end)
+    kind = suffix.removeprefix(".").upper()
+    return Delimited(kind, given.name, given.columns, column, dialect)
+
+
+def _dialect(suffix: str, given: Input) -> Dialect:
+    """How to write a table of text: as the input, where that is of the same family."""
+    if given.kind == suffix.removeprefix("."):
+        return given.dialect
+    if {given.kind, suffix.removeprefix(".")} == {"csv", "tsv"}:
+        return given.dialect._replace(delimiter=",")
+    return Dialect()

@@ -1,0 +1,199 @@
+"""A Parquet table, which cannot grow: headlines go to a journal, and the table is written last.
+
+The journal is a hidden file of JSON lines beside the table. A run that goes on goes on with it.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ledeline.core.atomic import atomic_write, hidden
+from ledeline.core.errors import CorpusError
+from ledeline.corpus import BadRow
+from ledeline.corpus.inputs import File, Input
+from ledeline.corpus.records import SOURCE, Record, read_batches, read_records, read_schema
+from ledeline.corpus.tables import BATCH_ROWS, unsound_parquet
+from ledeline.inference.outputs import Answer, Resumed
+from ledeline.inference.outputs.line_formats import MetricsLog, refuse_taken
+from ledeline.inference.outputs.text_file import GrowingFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HEADLINE: Final = "headline"  # in the journal
+
+
+def journal_path(path: Path) -> Path:
+    """The journal of a table."""
+    return hidden(path, "partial.jsonl")
+
+
+class ParquetTable:
+    """The table of the input with a column added; the types of the others are kept."""
+
+    needs_whole_records: Final = False  # they are read again at the end
+
+    def __init__(self, path: Path, given: Input, column: str) -> None:
+        if given.kind != "txt" and not given.can_be_read_again:
+            raise CorpusError(
+                f"{path}: a table of {given.name} cannot become Parquet, for which it is read "
+                "twice; name a file with --input, or write .jsonl"
+            )
+        refuse_taken(given.name, given.columns, column)
+        self._path, self._given = path, given
+        self._journal = GrowingFile(journal_path(path), MetricsLog())
+        self._schema = _with_column(given, _schema(given), column)
+        self._is_there = False
+
+    def resume(self, records: Iterator[Record | BadRow]) -> Resumed:
+        """Go on with the journal; a table that is there must be the whole of it."""
+        if not self._path.exists():
+            return self._journal.resume(records)
+        num_done = num_sound = 0
+        for record in records:
+            num_done += 1
+            num_sound += isinstance(record, Record)
+        if num_sound != _num_rows(self._path):
+            raise CorpusError(
+                f"{self._path} has {_num_rows(self._path):,} rows and the input {num_sound:,}, so "
+                "that --resume cannot go on with it; name another output"
+            )
+        self._is_there = True
+        return Resumed(num_done, iter(()))
+
+    def write(self, answers: Sequence[Answer]) -> None:
+        """Note answers down."""
+        self._journal.write(answers)
+
+    def finish(self) -> None:
+        """Write the table from the input and the journal."""
+        if not self._is_there:
+            self._journal.finish()
+            self._write_table()
+        journal_path(self._path).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+    def _write_table(self) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        headlines = self._noted(HEADLINE)
+        with (
+            atomic_write(self._path) as part,
+            pq.ParquetWriter(part, self._schema, compression="zstd") as writer,
+        ):
+            for batch in self._batches():
+                column = pa.array(islice(headlines, len(batch)), pa.string())
+                if len(column) != len(batch):
+                    raise self._changed()
+                writer.write_batch(pa.record_batch([*batch.columns, column], schema=self._schema))
+            if next(headlines, None) is not None:
+                raise self._changed()
+
+    def _changed(self) -> CorpusError:
+        return CorpusError(
+            f"{self._given.name} has not as many records as when it was read first; the headlines "
+            f"are in {journal_path(self._path)}"
+        )
+
+    def _noted(self, field: str) -> Iterator[str]:
+        records = read_records(journal_path(self._path), field)
+        return (record.text for record in records if isinstance(record, Record))
+
+    def _batches(self) -> Iterator["pa.RecordBatch"]:
+        """The table without the new column."""
+        given = self._given
+        if not isinstance(given, File) or given.kind == "txt":
+            rows: Iterator[Sequence[Any]] = ((text,) for text in self._noted(SOURCE))
+        elif given.kind == "parquet":
+            yield from read_batches(given.path, given.field)
+            return
+        else:
+            records = _sound(given.records(whole=True))
+            rows = (_in_order(record, self._schema.names[:-1]) for record in records)
+        while chunk := list(islice(rows, BATCH_ROWS)):
+            yield _batch(chunk, self._schema)
+
+
+def _batch(rows: list[Sequence[Any]], schema: "pa.Schema") -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=False)]
+    return pa.record_batch(arrays, names=schema.names[:-1])
+
+
+def _sound(records: Iterator[Record | BadRow]) -> Iterator[Record]:
+    return (record for record in records if isinstance(record, Record))
+
+
+def _in_order(record: Record, names: Sequence[str]) -> Sequence[Any]:
+    """The values of the named columns; null for one that an object of JSON lines has not."""
+    if record.columns == tuple(names):
+        return record.values
+    row = record.row
+    return [row.get(name) for name in names]
+
+
+def _num_rows(path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(f"{path}: {unsound_parquet(error)}; name another output") from None
+
+
+# --- what types the columns are of --------------------------------------------------------------
+
+
+def _schema(given: Input) -> "pa.Schema":
+    """The columns of the input with their types, which for JSON lines are found by reading it."""
+    import pyarrow as pa
+
+    if isinstance(given, File):
+        match given.kind:
+            case "parquet":
+                return read_schema(given.path, given.field)
+            case "jsonl":
+                return _found_schema(given)
+    return pa.schema([(name, pa.string()) for name in given.columns])
+
+
+def _found_schema(given: File) -> "pa.Schema":
+    import pyarrow as pa
+
+    schema, records = pa.schema([]), _sound(given.records(whole=True))
+    while chunk := list(islice(records, BATCH_ROWS)):
+        names = list(dict.fromkeys(name for record in chunk for name in record.columns))
+        columns = zip(*(_in_order(record, names) for record in chunk), strict=True)
+        for name, values in zip(names, columns, strict=True):
+            try:
+                found = pa.schema([(name, pa.array(values).type)])
+                schema = pa.unify_schemas([schema, found], promote_options="permissive")
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                raise CorpusError(
+                    f"{given.name}: lines {chunk[0].line} to {chunk[-1].line}: the values of "
+                    f"{name!r} are not of one type, which Parquet needs; write .jsonl instead"
+                ) from None
+    return schema
+
+
+def _with_column(given: Input, schema: "pa.Schema", column: str) -> "pa.Schema":
+    """Add the column of headlines, and see whether Parquet can hold the others."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    refuse_taken(given.name, schema.names, column)
+    schema = schema.append(pa.field(column, pa.string()))
+    try:
+        pq.ParquetWriter(pa.BufferOutputStream(), schema).close()
+    except pa.ArrowException as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise CorpusError(f"{given.name}: Parquet cannot hold this table: {reason}") from None
+    return schema

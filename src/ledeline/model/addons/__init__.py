@@ -1,0 +1,1 @@
+"""What can be added to a system with attention, one file each."""

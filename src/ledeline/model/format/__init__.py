@@ -1,0 +1,1 @@
+"""Model folders: how weights and what describes them lie on disk."""

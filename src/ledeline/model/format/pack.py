@@ -1,0 +1,95 @@
+"""A model folder fit to ship: the weights of a model, or the mean of several, stored small."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ledeline.core.atomic import full_disk, locked, make_folder, staged
+from ledeline.core.errors import ModelError
+from ledeline.model.format.folder import SYSTEM, WEIGHTS, ModelBundle, describe, load_model
+from ledeline.model.format.weights import Storage, write_weights
+
+CARD: Final = "card.md"
+
+
+class Packed(NamedTuple):
+    """What was written."""
+
+    folder: Path
+    system: str
+    num_parameters: int
+    num_bytes: int  # of all files
+
+
+def pack(
+    models: Sequence[Path],
+    output: Path,
+    storage: Storage = "int8",
+    card: Path | None = None,
+    block_ngrams: int | None = None,
+) -> Packed:
+    """Write a new model folder with the mean weights of models, and a card that tells of it.
+
+    `block_ngrams` is for searches that do not say; none: as the first model has it.
+    """
+    text = None if card is None else _read_card(card)
+    with _new_folder(output) as folder:
+        model, subwords, profile, blocked = _mean(models)
+        blocked = blocked if block_ngrams is None else block_ngrams
+        describe(folder, model.config, subwords, profile, storage, blocked)
+        path = folder / f"{WEIGHTS}.safetensors"
+        write_weights(path, model.state_dict(), storage, model.config)
+        if text is not None:
+            (folder / CARD).write_bytes(text)
+    num_parameters = sum(one.numel() for one in model.parameters())
+    num_bytes = sum(path.stat().st_size for path in output.iterdir())
+    return Packed(output, model.config.name, num_parameters, num_bytes)
+
+
+def _mean(folders: Sequence[Path]) -> ModelBundle:
+    """The first model, with the mean of the weights of all, which is taken in float64."""
+    first = load_model(folders[0])
+    sums = {name: one.double() for name, one in first.model.state_dict().items()}
+    for folder in folders[1:]:
+        other = load_model(folder)
+        if differing := _difference(first, other):
+            raise ModelError(
+                f"{folders[0]} and {folder} have no mean, for they differ in {differing}; name "
+                "checkpoints of one run"
+            )
+        for name, one in other.model.state_dict().items():
+            sums[name] += one
+    mean = {name: (one / len(folders)).float() for name, one in sums.items()}
+    first.model.load_state_dict(mean)
+    return first
+
+
+def _difference(one: ModelBundle, other: ModelBundle) -> str | None:
+    """What keeps the weights of two models from meaning the same."""
+    if one.model.config != other.model.config:
+        return SYSTEM
+    if one.profile is not other.profile:
+        return "their text profiles"
+    mine, its = ((s.merges, s.types, s.unknown_words) for s in (one.subwords, other.subwords))
+    return None if mine == its else "their sub-words"
+
+
+def _read_card(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path}: the card cannot be read: {error.strerror}") from None
+
+
+@contextmanager
+def _new_folder(output: Path) -> Iterator[Path]:
+    """Give a folder to write into, which is `output` once the block ends well."""
+    output = output.resolve()
+    make_folder(output.parent)
+    full = ModelError(f"{output}: the disk is full; make room and run again")
+    with locked(output, ModelError), full_disk(full):
+        if output.exists():
+            raise ModelError(f"{output} is there already; name another folder to write to")
+        with staged(output) as folder:
+            yield folder

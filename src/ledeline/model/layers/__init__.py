@@ -1,0 +1,1 @@
+"""The layers that systems are made of, one idea a file."""

@@ -1,0 +1,78 @@
+"""The encoder: Appendix A of the paper, a bidirectional LSTM whose directions are summed."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from ledeline.model.gpu import dispatch
+from ledeline.model.layers.dropout import Dropout
+
+
+class Ends(NamedTuple):
+    """Where the two directions of a layer end, summed: `fwd_I + bwd_1`."""
+
+    hidden: Tensor  # (B, H)
+    cell: Tensor  # (B, H)
+
+
+class Encoded(NamedTuple):
+    """A batch of sources as the decoder sees it."""
+
+    states: Tensor  # (B, I, H): h_1 ... h_I of the top layer
+    ends: tuple[Ends, ...]  # of each layer, the first below
+
+
+class Encoder(nn.Module):
+    """`h_i = fwd_i + bwd_i`, at every layer; layer 1 reads `E_s x_i`, layer n the sums below it.
+
+    The paper sums at the output and is silent on what lies between the layers: we sum there too,
+    so each layer but the first reads H values.
+    """
+
+    def __init__(
+        self, vocabulary: int, embedding_size: int, hidden_size: int, layers: int, dropout: Dropout
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, embedding_size)  # E_s
+        sizes = [embedding_size] + [hidden_size] * (layers - 1)
+        self.layers = nn.ModuleList(
+            nn.LSTM(size, hidden_size, batch_first=True, bidirectional=True) for size in sizes
+        )
+        self.dropout = dropout
+
+    def forward(self, sources: Tensor, lengths: Tensor | None = None) -> Encoded:
+        """Sources (B, I), and their lengths (B,) on the CPU where they are not all I."""
+        states, ends = embed(self.embedding, sources), []
+        for layer in self.layers:
+            states, end = _summed(layer, self.dropout(states), lengths)
+            ends.append(end)
+        return Encoded(states, tuple(ends))
+
+
+def embed(embedding: nn.Embedding, words: Tensor) -> Tensor:
+    """`E x` of each word. (B, I) -> (B, I, D)."""
+    if torch.is_grad_enabled() and dispatch.use_triton(embedding.weight):
+        from ledeline.model.gpu import embedding as kernels
+
+        return kernels.embed(words, embedding.weight)
+    embedded: Tensor = embedding(words)
+    return embedded
+
+
+def _summed(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Ends]:
+    """Run both directions of a layer. (B, I, D or H) -> (B, I, H)."""
+    if lengths is None and dispatch.use_triton(values, recurrent=True):
+        from ledeline.model.gpu import encoder
+
+        states, *end = encoder.layer(layer, values)
+        return states, Ends(*end)
+    if lengths is None:
+        both, (hidden, cell) = layer(values)
+    else:
+        packed = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
+        both, (hidden, cell) = layer(packed)
+        both, _ = pad_packed_sequence(both, batch_first=True, total_length=values.shape[1])
+    forward, backward = both.chunk(2, dim=-1)  # (B, I, 2H) -> (B, I, H) twice
+    return forward + backward, Ends(hidden.sum(0), cell.sum(0))  # (2, B, H) -> (B, H)

@@ -1,0 +1,73 @@
+"""Which pairs to show: where the baseline is worst and systems differ, and some at random."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ledeline.evaluation.audit import KINDS
+from ledeline.report.evaluations import Outcome
+from ledeline.report.study import Study, System
+
+NUM_WORST: Final = 4
+NUM_RANDOM: Final = 4
+SEED: Final = 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Pairs of a test set, chosen for one reason."""
+
+    kind: str | None  # of odd words; None where chance chose
+    pairs: tuple[int, ...]
+
+
+def choose(study: Study, test_set: str) -> list[Choice]:
+    """Choose pairs, each for one reason only; the same ones every time."""
+    compared = study.comparable(test_set)
+    first = study.first(test_set)
+    used: set[int] = set()
+    choices = []
+    for kind in KINDS:
+        pairs = _worst(compared, first, kind, used)
+        used.update(pairs)
+        choices.append(Choice(kind, pairs))
+    choices.append(Choice(None, _drawn(compared[0][1].num_pairs, used)))
+    return [choice for choice in choices if choice.pairs]
+
+
+def _worst(
+    compared: Sequence[tuple[System, Outcome]], first: System, kind: str, used: set[int]
+) -> tuple[int, ...]:
+    """Where the first system has most odd words; of these, where another has fewest."""
+    counts = {system: _counts(outcome, kind) for system, outcome in compared}
+    ours = counts.pop(first)
+    others = [one for one in counts.values() if one]
+    pairs = [
+        pair
+        for pair, number in enumerate(ours)
+        if number and pair not in used and (not others or min(one[pair] for one in others) < number)
+    ]
+    pairs.sort(key=lambda pair: (-ours[pair], sum(one[pair] for one in others), pair))
+    return _different(pairs, compared[0][1])
+
+
+def _counts(outcome: Outcome, kind: str) -> list[int]:
+    """The odd words of each pair; nothing where they are unknown."""
+    counts = [getattr(one, kind) for one in outcome.audit.odds]
+    return [] if None in counts else counts
+
+
+def _different(pairs: Sequence[int], outcome: Outcome) -> tuple[int, ...]:
+    """The first few with different ledes."""
+    by_lede: dict[str, int] = {}
+    for pair in pairs:
+        by_lede.setdefault(outcome.texts.sources[pair], pair)
+        if len(by_lede) == NUM_WORST:
+            break
+    return tuple(by_lede.values())
+
+
+def _drawn(num_pairs: int, used: set[int]) -> tuple[int, ...]:
+    left = [pair for pair in range(num_pairs) if pair not in used]
+    return tuple(sorted(random.Random(SEED).sample(left, min(NUM_RANDOM, len(left)))))

@@ -1,0 +1,1 @@
+"""The CPU engine: a system arranged for writing headlines fast, and its loops in C."""

@@ -1,0 +1,1 @@
+"""The synthetic newsroom: invented ledes with their headlines and gold alignments."""

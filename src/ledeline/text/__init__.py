@@ -1,0 +1,1 @@
+"""Text as words and sub-words: profiles, byte-pair encoding, function words."""

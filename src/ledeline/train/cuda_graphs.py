@@ -1,0 +1,209 @@
+"""Steps replayed as CUDA graphs, from data that lies on the device.
+
+A step of one shape is always the same sequence of kernels, so it is captured once and then replayed
+with a single call. What changes from step to step is written where the kernels read it: the order
+of the epoch once an epoch, and the number of the batch. All shapes of a run are known before it
+begins, since seed and epoch fix every batch. A batch with fewer pairs than others of its length is
+filled up.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ledeline.config import TrainConfig
+from ledeline.core.progress import Progress
+from ledeline.data.batches import Batches, Draw, Plan
+from ledeline.model.layers.dropout import WHOLE
+from ledeline.train.device_data import NumSteps, Resident, Shape, shapes_of, size_of
+from ledeline.train.processes import World
+from ledeline.train.step import Step
+
+MULTIPLE: Final = 8  # of the headlines' widths: more makes fewer graphs, but longer steps
+MOST_GRAPHS: Final = 1000  # they take time and memory; the rarest shapes of many go without
+STAGES: Final = ("warm up", "capture")
+
+Work = Callable[[], None]
+
+
+class Graphs(Protocol):
+    """What captures work and gives what replays it."""
+
+    def warm_up(self, work: Work) -> None:
+        """Do the work once, so that all is loaded and compiled."""
+
+    def rest(self) -> None:
+        """Wait until all is done, and hand back the memory that nothing needs any more."""
+
+    def capture(self, work: Work) -> Work:
+        """Capture the work without doing it."""
+
+
+class CudaGraphs:
+    """CUDA's graphs, all in the same memory: one is replayed after another, never two at once."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+    def warm_up(self, work: Work) -> None:
+        """Do the work on the stream that captures."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            work()
+
+    def rest(self) -> None:
+        """Wait until all is done, and hand back the memory that nothing needs any more."""
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+    def capture(self, work: Work) -> Work:
+        """Capture the work; `torch.cuda.graph` would empty the caches each time."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=self._pool)
+            try:
+                work()
+            finally:
+                graph.capture_end()
+        return graph.replay
+
+
+def can_capture(config: TrainConfig, world: World) -> bool:
+    """Whether the steps of a run can be captured."""
+    alone = world.control is None
+    return world.device.type == "cuda" and alone and config.run.fast and config.train.equal_lengths
+
+
+class Captured:
+    """Steps captured for every shape that the given epochs have.
+
+    The split is read, and its shapes are looked for, in the background until `prepare` wants them.
+    """
+
+    _resident: Resident
+
+    def __init__(self, step: Step, batches: Batches, epochs: Iterable[int], graphs: Graphs) -> None:
+        model = step.model
+        self._step, self._graphs, self._num_steps = step, graphs, model.num_steps
+        self._headline_lengths = batches.split.headlines.lengths()
+        reader = ThreadPoolExecutor(1)
+        self._coming = reader.submit(_read, batches, epochs, model.num_steps, model.device)
+        reader.shutdown(wait=False)
+        put = partial(torch.zeros, device=model.device)
+        self._rows = put(len(batches), batches.size, dtype=torch.int64)
+        self._counts = put(len(batches), dtype=torch.float64)  # pairs of each batch
+        self._number = put(1, dtype=torch.int64)  # of the batch, in its epoch
+        self._places = torch.arange(batches.size, device=model.device)
+        self._plan: Plan | None = None
+        self._shapes: list[Shape] = []  # of the plan's batches
+        self._replays: dict[Shape, Work] = {}
+        self.figures: dict[str, Any] = {}
+
+    def prepare(self, progress: Progress) -> None:
+        """A graph for each shape, the largest first, so that the others fit in its memory."""
+        with self._timed("read"):
+            self._resident, often = self._coming.result()
+        model, most = self._step.model, often.most_common(MOST_GRAPHS)
+        model.dropout.share = WHOLE
+        model.train()
+        ordered = sorted((shape for shape, _ in most), key=size_of, reverse=True)
+        work = {shape: partial(self._learn, shape) for shape in ordered}
+        with self._timed("warm_up"):
+            self._warm_up(work.values(), progress)
+        with self._timed("capture"):
+            for number, (shape, one) in enumerate(work.items(), start=1):
+                self._replays[shape] = self._graphs.capture(one)
+                progress(STAGES[1], number, len(work))
+        self.figures["graphs"] = len(work)
+        if model.device.type == "cuda":
+            self.figures["gpu_memory"] = torch.cuda.memory_reserved()
+
+    def take(self, draw: Draw) -> None:
+        """Learn from the pairs of a batch."""
+        if draw.plan is not self._plan:
+            self._load(draw.plan)
+        self._number.fill_(draw.number)
+        shape, rows = self._shapes[draw.number], draw.rows
+        self._replays.get(shape, partial(self._learn, shape))()
+        num_tokens = int(self._headline_lengths[rows].sum()) + len(rows)
+        self._step.accumulator.count(num_tokens, len(rows))
+
+    def _learn(self, shape: Shape) -> None:
+        """The step that is captured: all it reads is on the device."""
+        height, *sides = shape
+        rows = self._rows[self._number].squeeze(0)[:height]  # (1, batch size) -> (B,)
+        count = self._counts[self._number]  # (1,)
+        present = (self._places[:height] < count).float()  # (B,)
+        self._step(self._resident.pairs(rows, *sides), 1 / count.squeeze(0), present)
+
+    def _load(self, plan: Plan) -> None:
+        """Put the order of an epoch on the device; the last pair of a batch fills it up."""
+        starts, stops = plan.bounds[:, :1], plan.bounds[:, 1:]  # (batches, 1)
+        places = np.minimum(starts + np.arange(self._rows.shape[1]), stops - 1)
+        self._rows.copy_(torch.from_numpy(plan.order[places]))
+        self._counts.copy_(torch.from_numpy((stops - starts).squeeze(1)))
+        self._plan, self._shapes = plan, shapes_of(plan, self._num_steps)
+
+    def _warm_up(self, work: Collection[Work], progress: Progress) -> None:
+        """Do each once, and then undo what was learned.
+
+        Every shape, since a product may have a kernel of its own for each: they are loaded when
+        first used, which must not happen while something is captured.
+        """
+        self._graphs.rest()  # from what came before, such as a validation
+        self._counts.fill_(1)  # of row 0, which all batches are of so far
+        state = _state(self._step)
+        before = [one.clone() for one in state]
+        for number, one in enumerate(work, start=1):
+            self._graphs.warm_up(one)
+            progress(STAGES[0], number, len(work))
+        self._graphs.rest()
+        for tensor, value in zip(state, before, strict=True):
+            tensor.copy_(value)
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        """Note how long a part of the preparation took."""
+        began = time.perf_counter()
+        yield
+        self.figures[f"seconds_to_{part}"] = round(time.perf_counter() - began, 2)
+
+
+def _read(
+    batches: Batches, epochs: Iterable[int], num_steps: NumSteps, device: torch.device
+) -> tuple[Resident, Counter[Shape]]:
+    """The split on the device, and the shapes that its batches have."""
+    return Resident(batches.split, num_steps, device), shapes(map(batches.plan, epochs), num_steps)
+
+
+def shapes(plans: Iterable[Plan], num_steps: NumSteps) -> Counter[Shape]:
+    """Every shape that these epochs have, and how often."""
+    return Counter(shape for plan in plans for shape in shapes_of(plan, num_steps))
+
+
+def _state(step: Step) -> list[Tensor]:
+    """What a step changes; Adam's part is there from now on."""
+    optimizer = step.optimizer
+    for parameter in step.model.parameters():
+        if not optimizer.state[parameter]:
+            optimizer.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+    moments = [one for state in optimizer.state.values() for one in state.values()]
+    return [
+        *(one.detach() for one in step.model.parameters()),
+        *moments,
+        step.norm,
+        step.accumulator.sums,
+    ]

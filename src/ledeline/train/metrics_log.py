@@ -1,0 +1,111 @@
+"""What a run writes about itself: `metrics.jsonl`, TensorBoard's files, and what it ran on."""
+
+import json
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+
+from ledeline import __version__
+from ledeline.core.atomic import atomic_write
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+METRICS = "metrics.jsonl"
+TENSORBOARD = "tensorboard"
+ON_BOARD = ("train", "valid")  # events; the others only have a line
+
+
+class MetricsLog:
+    """The metrics of a run: a line of JSON each, and the same for TensorBoard.
+
+    Opened at a step it forgets what was written beyond it, so that a resumed run has each step
+    once. With no folder it writes nothing: the processes that do not lead have such a one. Where
+    tensorboard is not installed, the lines are all there is.
+    """
+
+    def __init__(self, folder: Path | None, step: int = 0) -> None:
+        self._lines = self._board = None
+        if folder is None:
+            return
+        _forget_beyond(folder / METRICS, step)
+        self._lines = (folder / METRICS).open("a", encoding="utf-8")
+        self._board = _board(folder / TENSORBOARD, step)
+
+    def write(self, event: str, step: int, **figures: Any) -> None:
+        """Write a line at once; numbers of training and validation go to TensorBoard as well."""
+        if self._lines is None:
+            return
+        line = {"event": event, "step": step, "time": round(time.time(), 3), **figures}
+        self._lines.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._lines.flush()
+        if self._board is not None and event in ON_BOARD:
+            for name, value in figures.items():
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    self._board.add_scalar(f"{event}/{name}", value, step)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self._lines, self._board):
+            if file is not None:
+                file.close()
+
+
+def _board(folder: Path, step: int) -> "SummaryWriter | None":
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), purge_step=step + 1)
+
+
+def _forget_beyond(path: Path, step: int) -> None:
+    """Keep the lines up to a step; a half-written last line goes, too."""
+    if not path.exists():
+        return
+    kept = [line for line in path.read_text("utf-8", "replace").splitlines() if _upto(line, step)]
+    with atomic_write(path) as part:
+        part.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+
+
+def _upto(line: str, step: int) -> bool:
+    try:
+        return int(json.loads(line)["step"]) <= step
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def circumstances() -> dict[str, Any]:
+    """What a run ran on: enough to run it again."""
+    return {
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "ledeline": __version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+    }
+
+
+def commit() -> str | None:
+    """The commit of this code, with a + where it was changed since; None outside a repository."""
+    where = Path(__file__).parent
+    try:
+        head = _git(where, "rev-parse", "HEAD")
+        return head + "+" * bool(_git(where, "status", "--porcelain", "--", str(where.parent)))
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _git(where: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(where), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,86 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ledeline.config import (
+    ModelConfig,
+    OptimizerConfig,
+    PrepareConfig,
+    SpmConfig,
+    SystemConfig,
+    TrainConfig,
+)
+from ledeline.config.section import load, to_toml
+from ledeline.core.errors import ConfigError
+from pages import ROOT
+
+CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+PAPER = [path for path in CONFIGS if path.stem.startswith("paper-")]
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_shipped_configurations_are_sound(path: Path) -> None:
+    if "corpus" in tomllib.loads(path.read_text()):
+        assert load(PrepareConfig, path).corpus.train
+    else:
+        assert load(TrainConfig, path).data.dataset
+
+
+class TestThePapersFour:
+    def test_names(self) -> None:
+        names = {path.stem: load(TrainConfig, path).system.name for path in PAPER}
+        assert names == {
+            "paper-encdec": "EncDec",
+            "paper-sgate": "EncDec+sGate",
+            "paper-spm": "EncDec+SPM",
+            "paper-sgate-spm": "EncDec+sGate+SPM",
+        }
+
+    def test_they_differ_in_a_line_or_two(self) -> None:
+        lines = [set(path.read_text().splitlines()[1:]) for path in PAPER]  # but for their title
+        for one in lines:
+            for other in lines:
+                assert len(one ^ other) <= 2
+
+    @pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
+    def test_sizes_and_recipe_are_table_2(self, path: Path) -> None:
+        config = load(TrainConfig, path)
+        assert config.model == ModelConfig(
+            embedding_size=200, hidden_size=400, layers=2, dropout=0.3
+        )
+        assert config.train == OptimizerConfig(
+            batch_size=256, learning_rate=0.001, halve_from=10, clip=5.0, epochs=15, patience=2
+        )
+        assert config.spm.c == 10
+
+
+def test_the_defaults_are_the_papers() -> None:
+    assert ModelConfig() == ModelConfig(embedding_size=200, hidden_size=400, layers=2, dropout=0.3)
+    assert SpmConfig().c == 10
+
+
+def test_a_system_survives_toml(tmp_path: Path) -> None:
+    system = SystemConfig(
+        model=ModelConfig(hidden_size=7, dropout=0.1), spm=SpmConfig(enabled=True, c=2.5)
+    )
+    (tmp_path / "system.toml").write_text(to_toml(system))
+    assert load(SystemConfig, tmp_path / "system.toml") == system
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("--model.dropout=1", "must be below 1"),
+        ("--model.dropout=-0.1", "must be at least 0"),
+        ("--train.learning_rate=0", "must be above 0"),
+        ("--train.halve_from=1", "must be at least 2"),
+        ("--spm.c=0", "must be above 0"),
+        ("--model.hidden_size=0", "must be at least 1"),
+        ("--run.device=tpu", "must be one of auto, cpu, cuda"),
+        ("--spm.enable=true", "did you mean spm.enabled"),
+    ],
+)
+def test_what_cannot_be_is_refused(override: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load(TrainConfig, PAPER[0], [override])

@@ -1,0 +1,95 @@
+"""`<unk>` in a headline becomes the source word it stands for."""
+
+import numpy as np
+import pytest
+
+from ledeline.inference.detokenize import with_source_words, wording
+from ledeline.inference.source_text import read_source_text
+from ledeline.text.profiles import NATURAL
+from ledeline.text.subwords import UNK, Subwords
+
+SUBWORDS = Subwords([("a", "b"), ("c", "d</w>")], "abcdex")
+
+
+def lede_of(text):
+    return read_source_text(text, 1, NATURAL, SUBWORDS, 100)
+
+
+def weights_to(lede, headline, word):
+    """All weight of each sub-word of the headline on one word of the source."""
+    weights = np.zeros((len(headline), len(lede.ids)))
+    weights[:, [own == word for own in lede.owners]] = 1.0
+    return weights
+
+
+def replaced(text, headline, word=0):
+    lede = lede_of(text)
+    return with_source_words(headline, SUBWORDS, lede, weights_to(lede, headline, word))
+
+
+ids = SUBWORDS.encode
+
+
+def test_words_as_they_were_written():
+    found = wording([*ids(["abcd"]), UNK, *ids(["x"])], SUBWORDS)
+    assert found.words == ("abcd", "<unk>", "x")
+    assert found.owners == (0, 0, 1, 2)
+    assert found.has_unknown
+
+
+def test_an_unknown_word_is_the_best_aligned_one_that_is_not_known():
+    headline = [*ids(["x"]), UNK]
+    assert replaced("ö ü abcd", headline, word=1).words == ("x", "ü")
+    assert replaced("ö ü abcd", headline, word=0).words == ("x", "ö")
+    # The best aligned word is known: the best of the others stands in.
+    assert replaced("abcd ö", headline, word=0).words == ("x", "ö")
+
+
+def test_each_unknown_word_has_its_own():
+    lede = lede_of("ö ü x")
+    weights = np.array([[0.2, 0.8, 0.0], [0.9, 0.1, 0.0]])
+    found = with_source_words([UNK, UNK], SUBWORDS, lede, weights)
+    assert found.words == ("ü", "ö")
+    assert found.owners == (0, 1)
+
+
+def test_a_word_copied_piece_by_piece_is_one_word():
+    copied = ids(["aböcd"])
+    assert copied.count(UNK) == 1
+    headline = [*ids(["x"]), *copied, *ids(["e"])]
+    assert wording(headline, SUBWORDS).words == ("x", "ab<unk>", "cd", "e")
+    found = replaced("x aböcd", headline)
+    assert found.words == ("x", "aböcd", "e")
+    assert found.owners == (0, *[1] * len(copied), 2)
+    assert not found.has_unknown
+
+
+def test_a_copy_with_several_unknown_pieces():
+    found = replaced("öaü e", ids(["öaü", "x"]))
+    assert found.words == ("öaü", "x")
+
+
+def test_part_of_a_word_makes_the_whole_of_it():
+    found = replaced("aböcd", [*ids(["ab"])[:-1], UNK])
+    assert found.words[-1] == "aböcd"
+
+
+def test_without_an_unknown_word_in_the_source_it_stays():
+    found = replaced("abcd x", [UNK, *ids(["x"])])
+    assert found.words == ("<unk>", "x")
+    assert found.has_unknown
+
+
+@pytest.mark.parametrize("text", ["öaü ab ö cdü", "ö ö ö a"])
+def test_every_sub_word_has_an_owner(text):
+    lede = lede_of(text)
+    dice = np.random.default_rng(0)
+    alphabet = sorted(set(lede.ids))
+    for _ in range(200):
+        headline = dice.choice(alphabet, dice.integers(1, 8)).tolist()
+        weights = dice.random((len(headline), len(lede.ids)))
+        found = with_source_words(headline, SUBWORDS, lede, weights)
+        assert len(found.owners) == len(headline)
+        assert sorted(set(found.owners)) == list(range(len(found.words)))
+        assert list(found.owners) == sorted(found.owners)
+        assert not found.has_unknown

@@ -1,0 +1,87 @@
+"""A decoder and all it is given, for tests that unroll it in two ways."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ledeline.model.layers.attention import Attention
+from ledeline.model.layers.decoder import Decoder, State
+from ledeline.model.layers.dropout import Dropout, seed
+
+Answers = dict[str, Tensor]
+
+
+class Case(NamedTuple):
+    """A decoder and all it is given."""
+
+    decoder: Decoder
+    words: Tensor  # (B, J)
+    state: State
+    states: Tensor  # (B, I, H)
+    mask: Tensor | None  # (B, I)
+
+    def unroll(self, *, plain: bool) -> tuple[Tensor, Tensor]:
+        self.decoder.plain = plain
+        seed(1, 1)  # the same dice for both
+        memory = self.decoder.attention.remember(self.states, self.mask)
+        z, alpha = self.decoder.unroll(self.words, self.state, memory)
+        return z, alpha
+
+    @property
+    def leaves(self) -> dict[str, Tensor]:
+        """All that gets a gradient, by name."""
+        starts = {f"hidden {n}": one for n, one in enumerate(self.state.hidden)}
+        starts |= {f"cell {n}": one for n, one in enumerate(self.state.cell)}
+        parameters = dict(self.decoder.named_parameters())
+        return parameters | starts | {"feed": self.state.feed, "states": self.states}
+
+    def answers(self, *, plain: bool, owed: Tensor | None = None) -> Answers:
+        """z, alpha and all gradients, of a loss in which each value counts differently."""
+        z, alpha = self.unroll(plain=plain)
+        owed = values(*z.shape).to(z) if owed is None else owed
+        leaves = self.leaves
+        gradients = torch.autograd.grad(z, list(leaves.values()), owed)
+        return {"z": z, "alpha": alpha, **dict(zip(leaves, gradients, strict=True))}
+
+
+def values(*shape: int, number: int = 9) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(number), dtype=torch.float64)
+
+
+def case(
+    *,
+    layers: int = 2,
+    batch: int = 3,
+    length: int = 4,
+    steps: int = 3,
+    size: int = 4,
+    dropout: float = 0.3,
+    masked: bool = True,
+    dtype: torch.dtype = torch.float64,
+    device: str = "cpu",
+) -> Case:
+    decoder = Decoder(7, 3, size, layers, Attention(size), Dropout(dropout)).to(device, dtype)
+    for number, parameter in enumerate(decoder.parameters()):
+        parameter.data.copy_(values(*parameter.shape, number=number) / parameter.shape[-1] ** 0.5)
+    feed, *rest = (
+        values(batch, 1, size, number=n).to(device, dtype).requires_grad_()
+        for n in range(2 * layers + 1)
+    )
+    mask = torch.arange(length) < 1 + (torch.arange(batch) % length).unsqueeze(1)
+    return Case(
+        decoder,
+        (values(batch, steps).abs() * 10).long().to(device) % 7,
+        State(tuple(rest[:layers]), tuple(rest[layers:]), feed),
+        values(batch, length, size).to(device, dtype).requires_grad_(),
+        mask.to(device) if masked else None,
+    )
+
+
+def same(found: Answers, expected: Answers, tolerance: float, least: float = 0.0) -> None:
+    """All alike, each within the tolerance times its own largest value, or the least given."""
+    assert found.keys() == expected.keys()
+    for name, one in expected.items():
+        assert found[name].shape == one.shape, name
+        error = (found[name].double() - one.double()).abs().max().item()
+        assert error <= tolerance * max(one.double().abs().max().item(), least), name
