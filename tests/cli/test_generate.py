@@ -35,7 +35,7 @@ DRIVER = """
 import atexit, os, sys, time, types
 from dataclasses import asdict, dataclass
 from ledeline.config import SearchConfig
-from ledeline.headline import Alignment, Candidate, HeadlineWarning, Headline
+from ledeline.inference.headline import Alignment, Candidate, HeadlineWarning, Headline
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

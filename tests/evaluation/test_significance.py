@@ -257,7 +257,7 @@ def test_the_two_tests_do_not_share_their_numbers() -> None:
 
 PROGRAM = """
 import numpy as np
-from ledeline.analysis.significance import compare, intervals
+from ledeline.evaluation.significance import compare, intervals
 a, b = np.random.default_rng(0).random((2, 3000, 9))
 print(intervals(a), compare(a, b, num_shuffles=500))
 """

@@ -27,7 +27,7 @@ QUICK = {"texts": ["Secret rain fell."], "beam": 1, "max_length": 3}
 HELD = """
 import sys, time
 from pathlib import Path
-from ledeline.headliner import Headliner
+from ledeline.inference.headliner import Headliner
 answers, gate = Headliner.answers, Path(sys.argv.pop(1))
 def held(self, texts, *more, **others):
     if not str(texts[0]).startswith("At least 14"):

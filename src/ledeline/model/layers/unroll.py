@@ -52,7 +52,8 @@ def unroll(
 
     `factors` are those of the dropout below each layer but the first, (B, J, H) or None;
     `attentional` is z_0 (B, H), `mix` is W_s (H, 2H). All but the factors and the mask get a
-    gradient. None comes back through alpha: it is marked as not differentiable, since nothing is trained on it.
+    gradient. None comes back through alpha: it is marked as not differentiable, since nothing is
+    trained on it.
 
     Under autocast the operands of all products have its type, and with them the gates, the hidden
     states and z; the cells, which add up over the steps, and their gradients stay in float32.
