@@ -214,7 +214,7 @@ class TestTorchrun:
             assert launched.wait() != 0  # torchrun's own word for a signal
         stopped = train_state(run)["step"]
         assert stopped == runs.num_steps(run) >= 10
-        assert f"stopped at step {stopped} by SIGTERM" in launched.output
+        assert f"stopped at step {stopped}: SIGTERM" in launched.output
 
         arguments = [toml, "--run", run, "--resume"]
         with Launched(tmp_path / "second", *arguments, patience=2) as launched:
@@ -370,7 +370,10 @@ class TestResuming:
         assert nursery.together(2, tmp_path, toml, "--run", run, *limit) == [0, 0]
         stopped = train_state(run)["step"]
         assert stopped == runs.num_steps(run)
-        assert f"stopped at step {stopped} by 0.005 minutes" in (tmp_path / "log-0").read_text()
+        assert (
+            f"stopped at step {stopped}: time limit of 0.005 minutes reached"
+            in (tmp_path / "log-0").read_text()
+        )
         assert nursery.together(1, tmp_path, toml, "--run", run, "--resume") == [0]
         assert_alike(runs, run, alone)
 

@@ -18,6 +18,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from ledeline.core.errors import ConfigError, TrainingError
+from ledeline.core.signals import handled_by
 
 JOIN_TIMEOUT = timedelta(minutes=2)  # for the others to start
 TIMEOUT = timedelta(minutes=10)  # for the others to come to the same point
@@ -105,7 +106,7 @@ def _join(backend: str) -> distributed.ProcessGroup:
 
     One that failed before it came here never comes, so they are not waited for as long as later.
     """
-    with _default_signals(), _losses_named(NOT_MET):
+    with handled_by(signal.SIG_DFL), _losses_named(NOT_MET):  # what waits in torch hears no others
         shared, rank, size = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         store = PrefixStore(attempt, shared)  # it may hold addresses of an earlier one
@@ -117,17 +118,6 @@ def _join(backend: str) -> distributed.ProcessGroup:
         )
         control: distributed.ProcessGroup = distributed.new_group(backend="gloo", timeout=TIMEOUT)
         return control
-
-
-@contextmanager
-def _default_signals() -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the process, for one that waits in torch hears no wish to stop."""
-    before = {one: signal.signal(one, signal.SIG_DFL) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 LOST = (

@@ -109,4 +109,4 @@ def test_the_outcome_says_where_the_model_is_or_how_to_go_on(tmp_path: object) -
         "runs/x/best"
     )
     stopped = outcome_text(Outcome(Path("runs/x"), train_state, "Ctrl-C", 2), "go on").plain
-    assert stopped == "stopped at step 300 by Ctrl-C; go on with\n  go on"
+    assert stopped == "stopped at step 300: Ctrl-C; resume with\n  go on"

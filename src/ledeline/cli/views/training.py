@@ -150,7 +150,7 @@ def outcome_text(outcome: Outcome, command: str) -> Text:
     """How the run ended, where the best model is, and how to go on."""
     train_state = outcome.train_state
     if outcome.stopped:
-        line = Text(f"stopped at step {train_state.step:,} by {outcome.stopped}; go on with\n")
+        line = Text(f"stopped at step {train_state.step:,}: {outcome.stopped}; resume with\n")
         return line.append(f"  {command}", style="bold")
     line = Text(
         f"done after {train_state.step:,} steps: {train_state.finished}; best loss per token "
