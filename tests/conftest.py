@@ -31,6 +31,7 @@ from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 # No deadlines: speed is measured in bench/. On a shared runner every run tries the same examples.
 settings.register_profile("default", deadline=None)
@@ -61,6 +62,14 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+SYSTEMS = {  # name -> gate, SPM
+    "EncDec": (False, False),
+    "EncDec+sGate": (True, False),
+    "EncDec+SPM": (False, True),
+    "EncDec+sGate+SPM": (True, True),
+}
 
 
 class PrepareNewsroom(Protocol):
@@ -154,7 +163,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.4, generator=dice)
         folder = tmp_path_factory.mktemp("model")
-        describe(folder, system, subwords, PROFILES[profile])
+        describe(folder, system, Tokenizer(PROFILES[profile], subwords))
         save_file(model.state_dict(), folder / "model.safetensors")
         return folder
 
@@ -165,3 +174,43 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def model_folder(make_model: Callable[..., Path]) -> Path:
     """A model of the profile `natural`."""
     return make_model()
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request: pytest.FixtureRequest) -> str:
+    """Each of the four systems by its name."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., EncDec]:
+    """Makes a system in float64, for evaluation, every weight and bias random if `spread`."""
+
+    def made(
+        name: str,
+        *,
+        embedding: int = 3,
+        hidden: int = 4,
+        layers: int = 2,
+        dropout: float = 0.0,
+        c: float = 10.0,
+        vocabulary: int = 11,
+        seed: int = 0,
+        spread: float = 0.6,
+    ) -> EncDec:
+        gate, spm = SYSTEMS[name]
+        config = SystemConfig(
+            model=ModelConfig(
+                embedding_size=embedding, hidden_size=hidden, layers=layers, dropout=dropout
+            ),
+            gate=GateConfig(enabled=gate),
+            spm=SpmConfig(enabled=spm, c=c),
+        )
+        assert config.name == name
+        model = EncDec(config, vocabulary, seed).double().eval()
+        dice = torch.Generator().manual_seed(seed)
+        for parameter in model.parameters() if spread else ():
+            torch.nn.init.normal_(parameter, std=spread, generator=dice)
+        return model
+
+    return made

@@ -130,38 +130,38 @@ def decode(weights, words, ends, states, dice=None):
     while f"upper.{len(layers) - 1}.weight" in weights:
         layers.append((f"upper.{len(layers) - 1}.weight", f"upper.{len(layers) - 1}.bias"))
     hidden, cell = [list(part) for part in zip(*ends, strict=True)]
-    feed = np.zeros_like(hidden[0])
-    feeds, alphas = [], []
+    z = np.zeros_like(hidden[0])
+    attentional, alphas = [], []
     for j, word in enumerate(words):
         embedded = weights["embedding.weight"][word]
         embedded = embedded * dice.get(("decoder", 0), np.ones((len(words), len(embedded))))[j]
-        value = np.concatenate([embedded, feed])
+        value = np.concatenate([embedded, z])
         for layer, (matrix, bias) in enumerate(layers):
             if layer:
-                kept = dice.get(("decoder", layer), np.ones((len(words), len(feed))))
+                kept = dice.get(("decoder", layer), np.ones((len(words), len(z))))
                 value = hidden[layer - 1] * kept[j]
             hidden[layer], cell[layer] = lstm_step(
                 weights[matrix], weights[bias], value, hidden[layer], cell[layer]
             )
-        feed, alpha = attend(below(weights, "attention."), hidden[-1], states)
-        feeds.append(feed)
+        z, alpha = attend(below(weights, "attention."), hidden[-1], states)
+        attentional.append(z)
         alphas.append(alpha)
-    return np.array(feeds), np.array(alphas)
+    return np.array(attentional), np.array(alphas)
 
 
 # --- the output layers and their losses -------------------------------------------------------
 
 
-def distribution(weights, feed):
+def distribution(weights, z):
     """softmax(W z_j + b), of the words and of the source types alike."""
-    return softmax(weights["weight"] @ feed + weights["bias"])
+    return softmax(weights["weight"] @ z + weights["bias"])
 
 
-def source_loss(weights, feeds, source, c):
+def source_loss(weights, attentional, source, c):
     """`||q~ - x~||^2 / C`."""
     predicted, there = np.zeros(len(weights["bias"])), np.zeros(len(weights["bias"]))
-    for feed in feeds:
-        predicted = predicted + distribution(weights, feed)
+    for z in attentional:
+        predicted = predicted + distribution(weights, z)
     for word in source:
         there[word] += 1
     return sum((q - x) ** 2 for q, x in zip(predicted, there, strict=True)) / c
@@ -171,7 +171,7 @@ def source_loss(weights, feeds, source, c):
 class Seen:
     """One pair as a system sees it."""
 
-    feeds: np.ndarray  # (J, H)
+    attentional: np.ndarray  # (J, H)
     alphas: np.ndarray  # (J, I)
     log_probabilities: list  # of each target
     target: float
@@ -194,14 +194,14 @@ def see(weights, source, headline, c, dice=None):
     encoded = encode(below(weights, "encoder."), source, dice)
     states = gated(below(weights, "gate."), encoded) if has_gate else encoded.states
     words = [BOS, *targets[:-1]]
-    feeds, alphas = decode(below(weights, "decoder."), words, encoded.ends, states, dice)
-    dropped = feeds * dice.get("output", np.ones_like(feeds))
+    attentional, alphas = decode(below(weights, "decoder."), words, encoded.ends, states, dice)
+    dropped = attentional * dice.get("output", np.ones_like(attentional))
     logs = [
-        np.log(distribution(below(weights, "output."), feed)[word])
-        for feed, word in zip(dropped, targets, strict=True)
+        np.log(distribution(below(weights, "output."), z)[word])
+        for z, word in zip(dropped, targets, strict=True)
     ]
     return Seen(
-        feeds=feeds,
+        attentional=attentional,
         alphas=alphas,
         log_probabilities=logs,
         target=-sum(logs),

@@ -34,7 +34,7 @@ class Case(NamedTuple):
         starts = {f"hidden {n}": one for n, one in enumerate(self.state.hidden)}
         starts |= {f"cell {n}": one for n, one in enumerate(self.state.cell)}
         parameters = dict(self.decoder.named_parameters())
-        return parameters | starts | {"feed": self.state.feed, "states": self.states}
+        return parameters | starts | {"attentional": self.state.attentional, "states": self.states}
 
     def answers(self, *, plain: bool, owed: Tensor | None = None) -> Answers:
         """z, alpha and all gradients, of a loss in which each value counts differently."""
@@ -64,7 +64,7 @@ def case(
     decoder = Decoder(7, 3, size, layers, Attention(size), Dropout(dropout)).to(device, dtype)
     for number, parameter in enumerate(decoder.parameters()):
         parameter.data.copy_(values(*parameter.shape, number=number) / parameter.shape[-1] ** 0.5)
-    feed, *rest = (
+    attentional, *rest = (
         values(batch, 1, size, number=n).to(device, dtype).requires_grad_()
         for n in range(2 * layers + 1)
     )
@@ -72,7 +72,7 @@ def case(
     return Case(
         decoder,
         (values(batch, steps).abs() * 10).long().to(device) % 7,
-        State(tuple(rest[:layers]), tuple(rest[layers:]), feed),
+        State(tuple(rest[:layers]), tuple(rest[layers:]), attentional),
         values(batch, length, size).to(device, dtype).requires_grad_(),
         mask.to(device) if masked else None,
     )

@@ -90,13 +90,13 @@ class TestParts:
         states, queries = random(3, 5, 4), random(3, 2, 4, seed=2)
         sizes = [5, 2, 1]
         mask = torch.arange(5) < torch.tensor(sizes).unsqueeze(1)
-        attentional, alphas = attention(queries, attention.remember(states, mask))
+        found, alphas = attention(queries, attention.remember(states, mask))
         weights = reference.weights_of(attention)
         for row, size in enumerate(sizes):
             for k in range(2):
                 query, seen = queries[row, k].numpy(), states[row, :size].numpy()
                 attentional, alpha = reference.attend(weights, query, seen)
-                assert close(attentional[row, k], attentional)
+                assert close(found[row, k], attentional)
                 assert close(alphas[row, k, :size], alpha)
                 assert not alphas[row, k, size:].any()
 
@@ -108,13 +108,13 @@ class TestParts:
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(layers))
         encoded = Encoded(random(2, 5, 4), ends)
         memory = decoder.attention.remember(encoded.states)
-        attentional, alphas = decoder.unroll(torch.tensor(words), decoder.start(encoded), memory)
+        found, alphas = decoder.unroll(torch.tensor(words), decoder.start(encoded), memory)
         for row in range(2):
             pairs = [(end.hidden[row].numpy(), end.cell[row].numpy()) for end in ends]
             attentional, alpha = reference.decode(
                 reference.weights_of(decoder), words[row], pairs, encoded.states[row].numpy()
             )
-            assert close(attentional[row], attentional)
+            assert close(found[row], attentional)
             assert close(alphas[row], alpha)
 
     def test_output(self, make, reference):

@@ -11,7 +11,7 @@ from ledeline.report.charts import NUM_COLOURS
 
 PACKAGE = resources.files("ledeline")
 CSS = "".join(
-    (PACKAGE / name).read_text("utf-8") for name in ("base.css", "analysis/report/page.css")
+    (PACKAGE / name).read_text("utf-8") for name in ("report/base.css", "report/page.css")
 )
 Colour = tuple[float, float, float]
 

@@ -39,7 +39,7 @@ def shown(*, terminal: bool, **events: object) -> str:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_look_has_losses_norm_rate_and_time_left(terminal: bool) -> None:
-    text = shown(terminal=terminal, looks=LOOK)
+    text = shown(terminal=terminal, on_step=LOOK)
     for part in (
         "epoch 3/15",
         "20/50",
@@ -63,7 +63,7 @@ def test_without_a_terminal_lines_come_now_and_then() -> None:
 
 
 def test_validation_shows_scores_and_samples() -> None:
-    text = shown(terminal=False, validates=VALIDATION)
+    text = shown(terminal=False, on_validation=VALIDATION)
     assert "epoch 3  step 150  valid" in text
     assert "R-1 40.12  R-2 18.00  R-L 37.00  (500 headlines, greedy)  best so far" in text
     assert "reference  Tokyo stocks jump" in text
@@ -87,7 +87,7 @@ def test_used_words_are_bold_and_dropped_ones_dim() -> None:
 def test_the_beginning_names_the_system() -> None:
     text = shown(
         terminal=False,
-        begins=RunStart("EncDec+SPM", 14_000_000, 5131, 1_566_339, 15, "cpu", 2, 40),
+        on_start=RunStart("EncDec+SPM", 14_000_000, 5131, 1_566_339, 15, "cpu", 2, 40),
     )
     assert "EncDec+SPM: 14,000,000 parameters, 5,131 sub-words, 1,566,339 pairs" in text
     assert "cpu, 2 processes" in text
