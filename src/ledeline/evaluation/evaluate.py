@@ -19,6 +19,7 @@ from ledeline.config.section import at_least, section
 from ledeline.core.atomic import atomic_write, locked, make_folder
 from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, silent
+from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.corpus.inputs import Texts
 from ledeline.corpus.testsets import EvaluationSet
@@ -47,7 +48,6 @@ from ledeline.report.fields import Fields
 from ledeline.rouge import Rouge
 from ledeline.rouge.stem import exceptions
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
-from ledeline.train.metrics_log import commit
 
 
 @section

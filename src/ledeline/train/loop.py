@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ledeline.config import TrainConfig
 from ledeline.core.errors import DatasetError, TrainingError
+from ledeline.core.provenance import circumstances
 from ledeline.core.signals import Stop
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Split
@@ -17,7 +18,7 @@ from ledeline.model.systems.encdec import EncDec
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
 from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.losses import Means
-from ledeline.train.metrics_log import MetricsLog, circumstances
+from ledeline.train.metrics_log import MetricsLog
 from ledeline.train.out_of_memory import explain_out_of_memory
 from ledeline.train.precision import refuse_unsupported
 from ledeline.train.processes import World, joined

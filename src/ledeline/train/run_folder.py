@@ -14,11 +14,11 @@ from ledeline.config import TrainConfig
 from ledeline.config.section import load, to_toml, walk
 from ledeline.core.atomic import atomic_write, locked, make_folder, point, remove_left_over
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
+from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
 from ledeline.model.format.folder import BEST, WEIGHTS, describe, load_model
 from ledeline.model.systems.encdec import EncDec
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
-from ledeline.train.metrics_log import circumstances
 from ledeline.train.processes import World
 from ledeline.train.state import TrainState
 
