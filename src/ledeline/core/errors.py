@@ -40,3 +40,7 @@ class ModelError(LedelineError):
 
 class ScoreError(LedelineError):
     """Headlines cannot be scored, audited or drawn as asked."""
+
+
+class EngineWarning(UserWarning):
+    """No fast engine knows a system, so that it writes headlines itself."""

@@ -134,7 +134,7 @@ class AttentionSystem(System):
     def losses(self, pairs: Pairs) -> Losses:
         """The losses of each pair, whose mean is G_1 or, with the SPM, G_2 (Equation 12)."""
         trains_attention = any(one.needs_attention_gradient for one in self.addons.values())
-        begun = self._begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
+        begun = self.begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
         states, attention = self.decoder.unroll(
             pairs.previous, begun.state, begun.memory, attention_gradient=trains_attention
         )
@@ -153,7 +153,7 @@ class AttentionSystem(System):
 
     def trace(self, pairs: Pairs) -> Trace:
         """Teacher-force known headlines, and say what was seen at each step."""
-        begun = self._begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
+        begun = self.begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
         states, attention = self.decoder.unroll(pairs.previous, begun.state, begun.memory)
         view = View(states, attention, pairs.previous, pairs.sources, pairs.source_mask, False)
         logs = -self._token_losses(view, begun.extras, pairs.targets)
@@ -191,7 +191,7 @@ class AttentionSystem(System):
         self, sources: Tensor, lengths: Tensor | None = None, mask: Tensor | None = None
     ) -> tuple[SearchState, SearchMemory]:
         """Sources (B, I) -> the state before the first step, and what every step looks at."""
-        begun = self._begin(sources, lengths, mask)
+        begun = self.begin(sources, lengths, mask)
         return SearchState(begun.state, begun.extras), SearchMemory(begun.memory, sources, mask)
 
     def step(
@@ -203,7 +203,8 @@ class AttentionSystem(System):
         scores, extras = self._scores(view, state.extras)
         return scores.log_softmax(-1), SearchState(after, extras)
 
-    def _begin(self, sources: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Begun:
+    def begin(self, sources: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Begun:
+        """Sources (B, I) -> all that the first step needs."""
         encoded = self.encoder(sources, lengths)
         state = self.decoder.start(encoded)
         extras = tuple(addon.begin(encoded, sources, mask) for addon in self._scoring)
@@ -217,6 +218,6 @@ class AttentionSystem(System):
         """The logits of a step, as the add-ons leave them: `W_o z_j + b_o` (B, K, V)."""
         scores, after = self.output(view.states), []
         for addon, extra in zip(self._scoring, extras, strict=True):
-            scores, extra = addon.scores(scores, view, extra)  # noqa: PLW2901
+            scores, extra = addon.scores(scores, view, extra)
             after.append(extra)
         return scores, tuple(after)

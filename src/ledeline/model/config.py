@@ -26,7 +26,8 @@ class SystemConfig:
         names = {kind: name for name, kind in ADDON_CONFIGS.items()}
         chosen = {names[type(addon)]: addon for addon in addons}
         return cls(
-            system=system, addons=Sections({name: chosen[name] for name in ADDONS if name in chosen})
+            system=system,
+            addons=Sections({name: chosen[name] for name in ADDONS if name in chosen}),
         )
 
     @property

@@ -16,7 +16,7 @@ one to. `System.int8_layouts` says which those are, where they are not simply th
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import torch
 from safetensors import SafetensorError

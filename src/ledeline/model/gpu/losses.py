@@ -42,9 +42,7 @@ def token_losses(states: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
     return _losses(states, output, partial(_finish_target, targets))
 
 
-def source_losses(
-    states: Tensor, output: nn.Linear, pairs: Pairs, c: float
-) -> Tensor:
+def source_losses(states: Tensor, output: nn.Linear, pairs: Pairs, c: float) -> Tensor:
     """`l_src = ||q~ - x~||^2 / C` of each pair. z (B, J, H) -> (B,)."""
     counts = occurrences(pairs, _filled(output.out_features))
     finish = partial(_finish_source, counts, pairs.target_mask, c)
@@ -59,18 +57,14 @@ def _losses(states: Tensor, output: nn.Linear, finish: _Finish) -> Tensor:
         if torch.is_grad_enabled() and any(one.requires_grad for one in given):
             losses: Tensor = _Losses.apply(*given, finish)
             return losses
-        return finish(
-            _logits(states, *_fill(output.weight, output.bias, states.dtype)), False
-        )
+        return finish(_logits(states, *_fill(output.weight, output.bias, states.dtype)), False)
 
 
 class _Losses(torch.autograd.Function):
     """A linear layer on z, and the losses of a pair's steps or of a pair, (B, J) or (B, 1)."""
 
     @staticmethod
-    def forward(
-        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, finish: _Finish
-    ) -> Tensor:
+    def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, finish: _Finish) -> Tensor:
         """The losses; what is kept of the logits is their gradient."""
         filled, filled_bias = _fill(weight, bias, states.dtype)
         logits = _logits(states, filled, filled_bias)
@@ -84,9 +78,7 @@ class _Losses(torch.autograd.Function):
     def backward(ctx: Any, d_losses: Tensor) -> tuple[Tensor | None, ...]:
         """The two products; `d_logits` still lacks each step's factor."""
         states, weight, d_logits = ctx.saved_tensors
-        steps = (
-            d_losses.expand(states.shape[:2]).flatten().contiguous()
-        )  # (B, J or 1) -> (B J,)
+        steps = d_losses.expand(states.shape[:2]).flatten().contiguous()  # (B, J or 1) -> (B J,)
         d_feeds = d_weight = d_bias = None
         with torch.autocast(states.device.type, enabled=False):
             if ctx.needs_input_grad[0]:
