@@ -29,7 +29,7 @@ def train(
 
     from ledeline.cli.views.training import Screen, outcome_text
     from ledeline.config import TrainConfig
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.data.dataset import Dataset
     from ledeline.train.loop import train as train_system
     from ledeline.train.processes import leads
