@@ -15,7 +15,7 @@ from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, Sy
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
 from ledeline.model.systems.encdec import EncDec
-from ledeline.search import Ensemble, Hypothesis, best, greedy, search
+from ledeline.search import Ensemble, Hypothesis, top_k, greedy, search
 from ledeline.search.beam import PACES, Pace
 from ledeline.search.top_k import _best_of_blocks
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
@@ -469,7 +469,7 @@ def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossi
         logs, totals = np.round(logs * num_levels), np.round(totals * num_levels)
     logs[dice.random(shape) < impossible] = -np.inf
     totals[dice.random(shape[:2]) < impossible / 2] = -np.inf
-    values, places = best(torch.from_numpy(logs), torch.from_numpy(totals), k)
+    values, places = top_k(torch.from_numpy(logs), torch.from_numpy(totals), k)
     for row in range(shape[0]):
         every = (totals[row, :, None] + logs[row]).ravel().tolist()
         ranked = sorted(range(len(every)), key=lambda place: (-every[place], place))[:k]
@@ -485,7 +485,7 @@ def test_of_equal_values_in_different_blocks_the_first_is_among_the_best():
     # higher than the one at column 1, and that of column 1.
     logs = torch.full((1, 1, 320), -9.0, dtype=torch.float64)
     logs[0, 0, 0], logs[0, 0, 300], logs[0, 0, 1] = -1.0, -3.0, -3.0
-    assert best(logs, torch.zeros(1, 1, dtype=torch.float64), 2)[1].tolist() == [[0, 1]]
+    assert top_k(logs, torch.zeros(1, 1, dtype=torch.float64), 2)[1].tolist() == [[0, 1]]
 
 
 def test_the_quick_way_is_taken_where_all_values_differ():

@@ -51,3 +51,7 @@ class RenamedWarning(FutureWarning):
 
 class UncheckedWarning(UserWarning):
     """Something the user gave was not checked."""
+
+
+class EngineWarning(UserWarning):
+    """No fast engine knows a system, so that it writes headlines itself."""

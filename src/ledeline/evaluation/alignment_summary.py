@@ -55,7 +55,7 @@ def word_tables(
     """The words that are aligned in a sample of the pairs, by the paper's rule and by attention."""
     if not number:
         return {}
-    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.spm is not None]
+    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.has_source_predictions]
     found = word_pairs(loaded, sample(test_set.pairs, number, seed), rules, progress)
     return {_RULES[rule]: table for rule, table in found.items()}
 

@@ -16,7 +16,7 @@ from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, counted, silent
 from ledeline.core.shuffle import shuffled
 from ledeline.evaluation.tracing import Reading, look
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle
 from ledeline.rouge.stem import exceptions, porter
 from ledeline.text.function_words import is_content
@@ -122,7 +122,7 @@ def word_pairs(
 def _refuse_rule(rule: str, loaded: ModelBundle) -> None:
     if rule not in get_args(Rule):
         raise ValueError(f"there is no rule {rule!r} to pair words by")
-    if rule != "attention" and loaded.model.spm is None:
+    if rule != "attention" and not loaded.model.has_source_predictions:
         raise ScoreError(f"the rule {rule} needs a system with SPM; this one has attention alone")
 
 
@@ -160,7 +160,9 @@ def _forms(word: str) -> set[str]:
 # --- one pair ---------------------------------------------------------------------------------
 
 
-def _pairs(loaded: ModelBundle, reading: Reading, seen: Seen, rule: Rule) -> Iterator[Pair | None]:
+def _pairs(
+    loaded: ModelBundle, reading: Reading, seen: PairTrace, rule: Rule
+) -> Iterator[Pair | None]:
     """For each token of a headline its pair of words, or None where one is no whole word."""
     source = reading.lede.ids
     whole = {source[place] for place in _whole_places(source, reading.lede.owners)}
@@ -173,7 +175,7 @@ def _pairs(loaded: ModelBundle, reading: Reading, seen: Seen, rule: Rule) -> Ite
             yield None
 
 
-def _types(seen: Seen, source: Sequence[int], num_headline: int, rule: Rule) -> list[int]:
+def _types(seen: PairTrace, source: Sequence[int], num_headline: int, rule: Rule) -> list[int]:
     """The source type that each token of a headline is aligned to, (J,)."""
     ids = np.asarray(source, np.int64)
     types = ids[seen.attention[:num_headline].argmax(1)]
