@@ -178,7 +178,7 @@ def align(
     them. With gold links, each method is scored. See docs/evaluation.md.
     """
     from ledeline.evaluation.align import align_pairs, chosen_method, draw_pair, find_pairs
-    from ledeline.inference.headliner import open_model
+    from ledeline.inference.engines import open_model
 
     refuse_mixture(as_json, output, "--output")
     refuse_idle("--row", row, "--heat-map", heat_map)

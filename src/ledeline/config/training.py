@@ -1,10 +1,9 @@
-"""The keys of `ledeline train`."""
+"""The keys of `ledeline train` that every system has; `ledeline.train.config` puts all together."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ledeline.config.section import above, at_least, section
-from ledeline.config.system import GateConfig, ModelConfig, SpmConfig, SystemConfig
+from ledeline.config.section import above, at_least, below, section
 
 
 @section
@@ -18,18 +17,25 @@ class DataConfig:
 
 
 @section
-class OptimizerConfig:
+class LoopConfig:
     """How it is learned: Table 2 of the paper."""
 
     batch_size: Annotated[int, "Pairs of a step, over all processes.", at_least(1)] = 256
     equal_lengths: Annotated[
         bool, "Batches of one source length each, which is faster; false mixes lengths."
     ] = True
-    learning_rate: Annotated[float, "Of Adam, at the start.", above(0)] = 0.001
-    halve_from: Annotated[
-        int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
-    ] = 10
-    clip: Annotated[float, "Largest norm of the gradient.", above(0)] = 5.0
+    clip_norm: Annotated[
+        float | None, "Largest norm of the gradient; none: no limit.", above(0)
+    ] = 5.0
+    clip_value: Annotated[
+        float | None, "Largest value in the gradient; none: no limit.", above(0)
+    ] = None
+    label_smoothing: Annotated[
+        float,
+        "Share of the probability that all sub-words share in the loss.",
+        at_least(0),
+        below(1),
+    ] = 0.0
     epochs: Annotated[int, "Most epochs.", at_least(1)] = 15
     patience: Annotated[
         int, "Epochs without a better validation loss after which training stops.", at_least(1)
@@ -78,21 +84,3 @@ class RunConfig:
         int, "Epochs whose checkpoints are kept beside the best and the last two.", at_least(0)
     ] = 0
     report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100
-
-
-@section
-class TrainConfig:
-    """Everything `ledeline train` needs."""
-
-    data: Annotated[DataConfig, ""]
-    model: Annotated[ModelConfig, ""] = ModelConfig()
-    gate: Annotated[GateConfig, ""] = GateConfig()
-    spm: Annotated[SpmConfig, ""] = SpmConfig()
-    train: Annotated[OptimizerConfig, ""] = OptimizerConfig()
-    validation: Annotated[ValidationConfig, ""] = ValidationConfig()
-    run: Annotated[RunConfig, ""] = RunConfig()
-
-    @property
-    def system(self) -> SystemConfig:
-        """The model alone."""
-        return SystemConfig(model=self.model, gate=self.gate, spm=self.spm)

@@ -1,7 +1,8 @@
 """Systems with attention over encoder states: all but their layers, with add-ons at their places.
 
-A subclass gives an encoder, a decoder and an output layer; `systems/encdec.py` shows how little that
-is. Legend: B pairs, I source length, J steps, K hypotheses, H hidden size, V vocabulary.
+A subclass gives an encoder and a decoder; `systems/encdec.py` shows how little that is.
+
+Legend: B pairs, I source length, J steps, K hypotheses, H hidden size, V vocabulary.
 """
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -120,7 +121,7 @@ class AttentionSystem(System):
 
     @property
     def loss_names(self) -> tuple[str, ...]:
-        """ "target", then those of the add-ons."""
+        """The names of its losses: "target", then those of the add-ons."""
         own = (addon.loss_name for addon in self.addons.values())
         return ("target", *(name for name in own if name is not None))
 

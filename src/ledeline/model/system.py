@@ -1,6 +1,6 @@
 """The contract of a system: what training, search and analysis ask of it.
 
-A system is one file in `systems/`, with its configuration beside it. Training calls `losses`, search
+A system is one file in `systems/`, with its configuration in it. Training calls `losses`, search
 calls `encode` and `step`, analysis calls `trace`. `docs/architecture.md` says how to add one.
 """
 
@@ -45,9 +45,9 @@ class Trace(NamedTuple):
 class System(nn.Module, ABC):
     """Sources in, headlines out.
 
-    A subclass names its configuration in `Config` and builds its layers in `__init__`; `build` then
-    gives every parameter its first value. Its dropout layers are `ledeline.model.layers.dropout.Dropout`, so that
-    any number of processes train alike.
+    A subclass names its configuration in `Config` and builds its layers in `__init__`;
+    `ledeline.model.build.build` then gives every parameter its first value. Dropout layers are
+    those of `ledeline.model.layers.dropout`, so that any number of processes train alike.
     """
 
     Config: ClassVar[Any]  # a section with the key `name`; its defaults are the published setting

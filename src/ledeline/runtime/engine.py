@@ -164,7 +164,7 @@ class Engine:
         return State(tuple(inputs), tuple(cells), 1.0), attention
 
     def _log_probabilities(self, attentional: Tensor) -> Tensor:
-        """Prepared z_j (B K, H) -> `log o_j` (B K, V), some rows at a time, which stay in the cache."""
+        """Prepared z_j (B K, H) -> `log o_j` (B K, V), some rows at a time, which fit the cache."""
         logs = torch.empty(len(attentional), self._num_types)
         for start in range(0, len(attentional), _ROWS):
             some = slice(start, start + _ROWS)

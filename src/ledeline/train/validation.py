@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from ledeline import rouge
-from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress, silent
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
@@ -15,6 +14,7 @@ from ledeline.evaluation.alignment import Links, attention_links, spm_links, to_
 from ledeline.inference.attribution import teacher_force
 from ledeline.model.system import System
 from ledeline.search import greedy
+from ledeline.train.config import TrainConfig
 from ledeline.train.device_data import Resident, shapes_of, size_of
 from ledeline.train.losses import LossAccumulator, Means
 from ledeline.train.precision import precision

@@ -15,6 +15,7 @@ class SelectiveGateConfig:
     """The selective gate (sGate): the systems with +sGate."""
 
     title: ClassVar[str] = "sGate"
+    free: ClassVar[tuple[str, ...]] = ()  # keys that a run may change on its way
 
 
 class SelectiveGate(Addon):

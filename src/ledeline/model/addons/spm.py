@@ -17,6 +17,7 @@ class SourcePredictionConfig:
     """The source-side prediction module (SPM): the systems with +SPM."""
 
     title: ClassVar[str] = "SPM"
+    free: ClassVar[tuple[str, ...]] = ("c",)  # keys that a run may change on its way
 
     c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
 

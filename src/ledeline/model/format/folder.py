@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple
 from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
-from ledeline.model.format.weights import Storage, read_weights
 from ledeline.model.addons import ADDONS
 from ledeline.model.build import build
 from ledeline.model.config import SystemConfig
+from ledeline.model.format.weights import Storage, read_weights
 from ledeline.model.system import System
 from ledeline.model.systems import SYSTEMS
 from ledeline.text.profiles import PROFILES

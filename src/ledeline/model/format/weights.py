@@ -3,9 +3,10 @@
 In int8 a matrix `X` is whole numbers from -127 to 127, its levels, and `X.scale` in float32 says
 what a level is worth: a weight is one times the other. Vectors stay in float32.
 
-The CPU engine makes levels of its own (`ledeline.model.format.int8.quantised`). From these weights it
-comes to the very levels and scales that are stored, for there is a scale for every row that it gives
-one to. `System.int8_layouts` says which those are, where they are not simply the rows. For EncDec:
+The CPU engine makes levels of its own (`ledeline.model.format.int8.quantised`). From these weights
+it comes to the very levels and scales that are stored, for there is a scale for every row that it
+gives one to. `System.int8_layouts` says which those are, where they are not simply the rows. For
+EncDec:
 
 | weight (M, K), or (M, K, ...) of a convolution | its scales |
 | --- | --- |
@@ -84,7 +85,7 @@ def as_float32(stored: Weights, storage: Storage, layouts: Layouts) -> Weights:
 
 
 def _as_levels(matrix: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-    """A weight (M, K, ...) -> levels of its shape and scales (M, parts), or (1, K) if transposed."""
+    """A weight (M, K, ...) -> its levels and their scales (M, parts), or (1, K) if transposed."""
     if layout.transposed:
         levels, scales = quantised(matrix.t())
         return levels.t().contiguous(), scales.unsqueeze(0)

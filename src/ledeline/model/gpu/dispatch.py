@@ -1,9 +1,9 @@
 """Which functions have a fused kernel, and when it runs instead of the plain definition.
 
-This is the one place where that is chosen. A plain definition is marked with `has_kernel`; `KERNELS`
-says where its fused twin is, which takes the same arguments, and when it is taken. Kernels run on a
-GPU, or for tests on any machine in Triton's interpreter, which wants TRITON_INTERPRET=1 before
-Triton is first imported.
+This is the one place where that is chosen. A plain definition is marked with `has_kernel`, and
+`KERNELS` says where its fused twin is, which takes the same arguments, and when it is taken.
+Kernels run on a GPU, or for tests on any machine in Triton's interpreter, which wants TRITON_INTERPRET=1
+before Triton is first imported.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def use_triton(*tensors: Tensor, recurrent: bool = False) -> bool:
     return all(one.is_cuda and (not recurrent or _has_shared_memory(one.device)) for one in tensors)
 
 
-# --- what has a kernel, and when it is taken -------------------------------------------------------
+# --- what has a kernel, and when it is taken ------------------------------------------------------
 
 
 class Kernel(NamedTuple):
@@ -80,7 +80,8 @@ KERNELS: Final = {
     "source_losses": Kernel("losses.source_losses", _source_losses),
 }
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def has_kernel(plain: Callable[P, R]) -> Callable[P, R]:

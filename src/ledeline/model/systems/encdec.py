@@ -1,4 +1,4 @@
-"""EncDec, the paper's base system: a bidirectional LSTM, and an LSTM with attention (Appendices A-C).
+"""EncDec, the paper's base system: LSTM encoder, LSTM decoder with attention (Appendices A-C).
 
 With the add-ons sGate and SPM it makes the paper's four systems.
 """
@@ -23,6 +23,7 @@ class EncDecConfig:
     """EncDec: LSTMs with attention; the defaults are the paper's sizes."""
 
     title: ClassVar[str] = "EncDec"
+    free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["encdec"], "The system."] = "encdec"
     embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200

@@ -26,6 +26,7 @@ class GruConfig:
     """EncDec with GRUs instead of LSTMs."""
 
     title: ClassVar[str] = "GRU-EncDec"
+    free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["gru"], "The system."] = "gru"
     embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
