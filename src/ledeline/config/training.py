@@ -18,21 +18,22 @@ class DataConfig:
 
 @section
 class LoopConfig:
-    """How it is learned: Table 2 of the paper."""
+    """From which batches and how long it learns; the defaults are Table 2 of the paper."""
 
     batch_size: Annotated[int, "Pairs of a step, over all processes.", at_least(1)] = 256
     equal_lengths: Annotated[
         bool, "Batches of one source length each, which is faster; false mixes lengths."
     ] = True
     clip_norm: Annotated[
-        float | None, "Largest norm of the gradient; none: no limit.", above(0)
+        float, "Largest norm of the gradient; 0: not clipped by norm.", at_least(0)
     ] = 5.0
     clip_value: Annotated[
-        float | None, "Largest value in the gradient; none: no limit.", above(0)
-    ] = None
+        float, "Largest value in the gradient; 0: not clipped by value.", at_least(0)
+    ] = 0.0
     label_smoothing: Annotated[
         float,
-        "Share of the probability that all sub-words share in the loss.",
+        "Share of the probability that the loss spreads over all sub-words; 0: none. The loss per "
+        "token is reported without it.",
         at_least(0),
         below(1),
     ] = 0.0
@@ -50,7 +51,7 @@ class LoopConfig:
 
 @section
 class ValidationConfig:
-    """What is looked at after each epoch."""
+    """What is computed after each epoch."""
 
     headlines: Annotated[
         int, "Validation pairs whose headlines are written (greedily) and scored.", at_least(0)
@@ -67,7 +68,7 @@ class RunConfig:
     ] = "auto"
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        "Of the products; auto: bfloat16 on a GPU, float32 on a CPU.",
+        "Of matrix products; auto: bfloat16 on a GPU, float32 on a CPU.",
     ] = "auto"
     fast: Annotated[
         bool,
@@ -78,7 +79,7 @@ class RunConfig:
         float, "Minutes between two checkpoints; each epoch ends with one, too.", above(0)
     ] = 5.0
     checkpoint_every: Annotated[
-        int, "Steps after which there is a checkpoint in any case; 0: no such number.", at_least(0)
+        int, "Steps between two checkpoints; 0: by run.checkpoint_minutes alone.", at_least(0)
     ] = 0
     keep_epochs: Annotated[
         int, "Epochs whose checkpoints are kept beside the best and the last two.", at_least(0)

@@ -53,6 +53,7 @@ class System(nn.Module, ABC):
     Config: ClassVar[Any]  # a section with the key `name`; its defaults are the published setting
     recipe: ClassVar[Recipe] = Recipe()  # how it was trained where it was published
     capturable: ClassVar[bool] = False  # may a training step be captured as a CUDA graph
+    label_smoothing: float | None = None  # in training, as the run sets it; None: it has none
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
         super().__init__()
