@@ -11,26 +11,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, SystemConfig
+from ledeline.config import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
-from ledeline.model.systems.encdec import EncDec
-from ledeline.search import Ensemble, Hypothesis, top_k, greedy, search
+from ledeline.model.build import build
+from ledeline.search import Ensemble, Hypothesis, greedy, search, top_k
 from ledeline.search.beam import PACES, Pace
-from ledeline.search.top_k import _best_of_blocks
+from ledeline.search.top_k import _top_k_of_blocks
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
+from systems import encdec
 
 V = 9
 
 
 def tiny(seed=0, vocabulary=V, spread=1.0, *, add_ons=False):
     """A system in float64 whose distributions are far from uniform."""
-    config = SystemConfig(
-        model=ModelConfig(embedding_size=3, hidden_size=4, layers=2, dropout=0.0),
-        gate=GateConfig(enabled=add_ons),
-        spm=SpmConfig(enabled=add_ons),
-    )
-    model = EncDec(config, vocabulary).double().eval()
+    sizes = {"embedding_size": 3, "hidden_size": 4, "layers": 2, "dropout": 0.0}
+    model = build(encdec(sgate=add_ons, spm=add_ons, **sizes), vocabulary).double().eval()
     dice = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=spread, generator=dice)
@@ -230,7 +227,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all(seed, length):
 
 @torch.inference_mode()
 def forced_score(model, source, headline):
-    forced = model.force(model.pairs(Batch.of([(source, list(headline))])))
+    forced = model.trace(model.pairs(Batch.of([(source, list(headline))])))
     return float(forced.log_probabilities[0, : len(headline) + 1].sum()) / (len(headline) + 1)
 
 
@@ -492,7 +489,7 @@ def test_the_quick_way_is_taken_where_all_values_differ():
     logs = torch.from_numpy(
         np.random.default_rng(0).permutation(np.arange(1800.0)).reshape(2, 3, 300)
     )
-    assert _best_of_blocks(logs, torch.zeros(2, 3, dtype=torch.float64), 20) is not None
+    assert _top_k_of_blocks(logs, torch.zeros(2, 3, dtype=torch.float64), 20) is not None
 
 
 class TestEnsemble:

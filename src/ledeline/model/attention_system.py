@@ -159,7 +159,7 @@ class AttentionSystem(System):
         states, attention = self.decoder.unroll(pairs.previous, begun.state, begun.memory)
         view = View(states, attention, pairs.previous, pairs.sources, pairs.source_mask, False)
         logs = -self._token_losses(view, begun.extras, pairs.targets)
-        return Trace(logs, attention, self.source_predictions(states))
+        return Trace(logs, attention, self.source_predictions(states), states)
 
     def source_predictions(self, states: Tensor) -> Tensor | None:
         """q_j, of the add-on that predicts source tokens. z (B, J, H) -> (B, J, V)."""

@@ -105,7 +105,9 @@ def test_more_places_than_fit_are_left_to_pytorch(monkeypatch):
     scores, totals = torch.zeros(1, 1, 300, device=DEVICE), torch.zeros(1, 1, device=DEVICE)
     forbidden = Forbidden.of([0], 300, torch.device(DEVICE))
     with dispatch.kernel_mode("interpreted"):
-        kept = select_top_k(scores.clone(), totals, torch.tensor([129], device=DEVICE), 129, forbidden)
+        kept = select_top_k(
+            scores.clone(), totals, torch.tensor([129], device=DEVICE), 129, forbidden
+        )
         assert kept.words.tolist() == [[*range(1, 130)]]
         with pytest.raises(TypeError):
             select_top_k(scores, totals, torch.tensor([128], device=DEVICE), 128, forbidden)

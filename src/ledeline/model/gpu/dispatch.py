@@ -2,8 +2,8 @@
 
 This is the one place where that is chosen. A plain definition is marked with `has_kernel`, and
 `KERNELS` says where its fused twin is, which takes the same arguments, and when it is taken.
-Kernels run on a GPU, or for tests on any machine in Triton's interpreter, which wants TRITON_INTERPRET=1
-before Triton is first imported.
+Kernels run on a GPU, or for tests on any machine in Triton's interpreter, which wants
+TRITON_INTERPRET=1 before Triton is first imported.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,9 +1,10 @@
 """The best candidates of each source, chosen while the softmax is worked out.
 
 The definition is `ledeline.search.top_k.select_top_k`. One program has all hypotheses of a source.
-It takes them in turn, some words at a time, works out log-probabilities in its registers, and lets the
-best replace the worst of those kept so far, until none is better. So log-probabilities are never
-written, and a hypothesis whose likeliest word is not good enough costs no more than its softmax.
+It takes them in turn, some words at a time, works out log-probabilities in its registers, and lets
+the best replace the worst of those kept so far, until none is better. So log-probabilities are
+never written, and a hypothesis whose likeliest word is not good enough costs no more than its
+softmax.
 """
 
 import torch
