@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ledeline.config.search import DEVICE_DOC, Device
 from ledeline.config.section import above, at_least, section
 from ledeline.config.system import GateConfig, ModelConfig, SpmConfig, SystemConfig
 
@@ -56,9 +57,7 @@ class ValidationConfig:
 class RunConfig:
     """How it runs."""
 
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], "auto: a GPU where there is one, else the CPU."
-    ] = "auto"
+    device: Annotated[Device, DEVICE_DOC] = "auto"
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
         "Of the products; auto: bfloat16 on a GPU, float32 on a CPU.",
