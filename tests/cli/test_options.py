@@ -1,14 +1,15 @@
 """The options of the search on the command line are those of `SearchConfig`."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from ledeline.cli import app, options
-from ledeline.config import SearchConfig
+from ledeline.config import SearchConfig, search
 from ledeline.config.section import at_least, fields, section
+from ledeline.inference import headliner
 from pages import ROOT
 
 COMMANDS: Any = typer.main.get_command(app)
@@ -31,6 +32,11 @@ def test_every_key_is_an_option(verb: str, key: Any) -> None:
     assert option.secondary_opts == []
     assert option.default == key.default
     assert option.help == key.doc
+
+
+def test_python_knows_the_same_precisions_and_devices() -> None:
+    assert get_args(headliner.Precision) == get_args(search.Precision)
+    assert get_args(headliner.Device) == get_args(search.Device)
 
 
 @pytest.mark.parametrize("page", ["headliner.md", "search.md"])

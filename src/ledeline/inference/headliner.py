@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ledeline.config.search import Device, Precision, SearchConfig
+from ledeline.config import SearchConfig
 from ledeline.config.section import at_least, section
 from ledeline.core.errors import ArgumentError, ModelError
 from ledeline.core.shipped import SHIPPED_NAME
@@ -34,7 +34,9 @@ from ledeline.search import Ensemble, Hypothesis, StepModel, search
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import SPECIALS, UNK
 
+Precision: TypeAlias = Literal["auto", "float32", "float16", "int8"]
 _Chosen: TypeAlias = Literal["float32", "float16", "int8"]
+Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 # Texts of a stream that are worked on together: few first, so that the first headlines come soon.
 FIRST_WINDOWS, LARGEST_WINDOW = {"cpu": 64, "cuda": 512}, 2048
