@@ -15,8 +15,8 @@ OPENING = """\
 
 A configuration is a TOML file. Any key can be overridden on the command line as
 `--section.key=value`; what `prepare` and `train` used in the end is written beside their output as
-`config.toml`. Relative paths are relative to the current folder. (This page is made by
-`make docs`.)
+`config.toml`. Relative paths are relative to the current folder. `"none"` turns off a number that
+may be none. (This page is made by `make docs`.)
 """
 LEFT_OUT = "Used where the section is there; `enabled = false` leaves it out."
 HEAD = "| key | default | what it is |\n| --- | --- | --- |"
