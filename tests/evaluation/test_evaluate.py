@@ -418,31 +418,6 @@ class TestGoingOn:
                 judged(systems["natural"], tmp_path, other_set, resume=True)
         judged(systems["natural"], tmp_path, room._replace(files=("elsewhere",)), resume=True)
 
-    def test_missing_lists_are_said_before_the_work(
-        self,
-        systems: dict[str, System],
-        room: EvaluationSet,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        def missing() -> dict[str, str]:
-            raise ScoreError("no lists")
-
-        monkeypatch.setattr(module, "exceptions", missing)
-        monkeypatch.setattr(module, "generate", None)
-        with pytest.raises(ScoreError, match=r"^no lists$"):
-            judged(systems["natural"], tmp_path, room)
-        plain = replace(QUICK, scoring=rouge.Settings(stem=False))
-        with pytest.raises(ScoreError, match=r"no lists; .* --word-pairs 0"):
-            judged(systems["natural"], tmp_path, room, judging=plain)
-        assert not list(tmp_path.iterdir())
-        monkeypatch.undo()
-        monkeypatch.setattr(module, "exceptions", missing)
-        outcome = judged(
-            systems["natural"], tmp_path, room, judging=replace(plain, num_word_pairs=0)
-        )
-        assert "stem:no" in outcome.summary["sets"]["room"]["signature"]
-
     def test_two_sets_of_one_name(
         self, systems: dict[str, System], room: EvaluationSet, tmp_path: Path
     ) -> None:

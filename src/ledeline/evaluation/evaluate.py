@@ -46,7 +46,6 @@ from ledeline.model.format.folder import WEIGHTS
 from ledeline.report.evaluations import read_outcome, read_summary
 from ledeline.report.fields import Fields
 from ledeline.rouge import Rouge
-from ledeline.rouge.stem import exceptions
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
 
 
@@ -92,7 +91,6 @@ def evaluate(
 ) -> Outcome:
     """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
     _refuse_twins(sets)
-    _refuse_without_lists(judging)
     for test_set in sets:
         read_links(test_set)  # what is wrong with them is said before the work
     plan = _plan(system, judging)
@@ -216,19 +214,6 @@ def _refuse_twins(sets: Sequence[EvaluationSet]) -> None:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
         if name == SUMMARY:
             raise ScoreError(f"no test set can be called {name}, which is a file of its own")
-
-
-def _refuse_without_lists(judging: Judging) -> None:
-    """Say before the work that stems or the table of words lack the irregular forms."""
-    if judging.scoring.stem:
-        exceptions()
-    elif judging.num_word_pairs:
-        try:
-            exceptions()
-        except ScoreError as error:
-            raise ScoreError(
-                f"{error}; the table of aligned words needs them: --word-pairs 0 leaves it out"
-            ) from None
 
 
 def _save(

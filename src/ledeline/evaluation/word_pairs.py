@@ -18,7 +18,7 @@ from ledeline.core.shuffle import shuffled
 from ledeline.evaluation.tracing import Reading, look
 from ledeline.inference.attribution import Seen
 from ledeline.model.format.folder import ModelBundle
-from ledeline.rouge.stem import exceptions, porter
+from ledeline.rouge.stem import irregular_forms, porter
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import UNK
 from ledeline.text.tokenizer import Tokenizer
@@ -152,7 +152,7 @@ _SHORTEST_STEMMED: Final = 3  # letters, as Porter has it
 
 
 def _forms(word: str) -> set[str]:
-    lemma = exceptions().get(word, word)
+    lemma = irregular_forms().get(word, word)
     stems = {porter(one) for one in (word, lemma) if len(one) >= _SHORTEST_STEMMED}
     return {word, lemma} | stems
 
