@@ -1,7 +1,7 @@
 """The stems that ROUGE-1.5.5 compares with ``-m``: WordNet 2.0's exceptions, else Porter's rules.
 
-The exception lists (mice mouse, went go) are WordNet's; they lie in the folder ``wordnet``, with their
-licence.
+The exception lists (mice mouse, went go) are WordNet's. They lie in the folder ``wordnet``, with
+their licence.
 
 The rules are those of Porter, "An algorithm for suffix stripping" (1980), with the changes of the
 Perl script: *bli* and *logi* in step 2, and in step 4 *ment* and *ent* tried after the other
