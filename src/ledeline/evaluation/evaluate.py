@@ -21,6 +21,7 @@ from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, silent
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
+from ledeline.core.signals import Interrupted, Stop
 from ledeline.corpus.inputs import Texts
 from ledeline.corpus.testsets import EvaluationSet
 from ledeline.evaluation import audit as audits
@@ -38,7 +39,7 @@ from ledeline.evaluation.folder import (
     SOURCE,
     SUMMARY,
 )
-from ledeline.inference.generate import Interruption, Stopped, generate
+from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
@@ -97,15 +98,15 @@ def evaluate(
     with _opened(folder, resume=resume):
         done = _begun(folder, plan, sets)
         try:
-            with Interruption().listening():
+            with Stop().interrupting():
                 for test_set in sets:
                     if test_set.name not in done:
                         _save(folder, plan, done, command, ended=False)
                         seconds = _write_headlines(system, test_set, folder, judging, progress)
                         judged = _judged(system, test_set, folder, judging, progress)
                         done[test_set.name] = judged | {"seconds": seconds, "command": command}
-        except Stopped as stopped:
-            return Outcome(_save(folder, plan, done, command, ended=False), stopped.number)
+        except Interrupted as interrupted:
+            return Outcome(_save(folder, plan, done, command, ended=False), interrupted.number)
         return Outcome(_save(folder, plan, done, command, ended=True), None)
 
 
@@ -256,7 +257,7 @@ def _write_headlines(
             lambda _, done, total: progress(f"{test_set.name}: headlines", done, total),
         )
     if outcome.signal is not None:
-        raise Stopped(outcome.signal)
+        raise Interrupted(outcome.signal)
     return time.monotonic() - began if anew else None
 
 
