@@ -590,7 +590,7 @@ class TestCrash:
         write_jsonl(tmp_path / "train.jsonl", stories(20))
         run(tmp_path, TABLE)
         before = Dataset(tmp_path / "out").checksum
-        with pytest.raises(DatasetError, match="is there already"):
+        with pytest.raises(DatasetError, match="already exists"):
             run(tmp_path, TABLE, "--subword.merges=3")
         assert Dataset(tmp_path / "out").checksum == before
 

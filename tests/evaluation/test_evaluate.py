@@ -13,7 +13,7 @@ import torch
 
 from ledeline import rouge
 from ledeline.config import SearchConfig
-from ledeline.core.atomic import locked
+from ledeline.core.atomic import exclusive_lock
 from ledeline.core.errors import CorpusError, ScoreError
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
@@ -493,7 +493,7 @@ class TestGoingOn:
     ) -> None:
         judged(systems["natural"], tmp_path, room)
         with (
-            locked(tmp_path / "evaluation.json", ScoreError),
+            exclusive_lock(tmp_path / "evaluation.json", ScoreError),
             pytest.raises(ScoreError, match="another run"),
         ):
             judged(systems["natural"], tmp_path, room, resume=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ledeline.core.errors import DatasetError, LedelineError, ModelError
-from ledeline.core.manifest import sealed
+from ledeline.core.manifest import with_checksum
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import UNK, Subwords
 from ledeline.text.tokenizer import DATASET_FILE, MODEL_FILE, Tokenizer
@@ -94,7 +94,7 @@ class TestLoad:
         assert Tokenizer.load(str(tmp_path)).profile is NATURAL.keeping("’")
 
     def test_of_a_dataset(self, tmp_path: Path) -> None:
-        about = sealed({"format": "ledeline-dataset", "version": 1, "profile": "natural"})
+        about = with_checksum({"format": "ledeline-dataset", "version": 1, "profile": "natural"})
         saved(tmp_path, DATASET_FILE, **about)
         assert Tokenizer.load(tmp_path) == tokenizer("abc’￭")
         saved(tmp_path, DATASET_FILE, **about | {"profile": "paper"})

@@ -415,10 +415,10 @@ class TestEndings:
         assert not (tmp_path / "run").exists()
 
     def test_two_runs_in_one_folder_do_not_mix(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        from ledeline.core.atomic import locked
+        from ledeline.core.atomic import exclusive_lock
 
         with (
-            locked(tmp_path / "run", TrainingError),
+            exclusive_lock(tmp_path / "run", TrainingError),
             pytest.raises(TrainingError, match="another run is writing"),
         ):
             train(tiny, tmp_path / "run")

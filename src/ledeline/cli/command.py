@@ -12,7 +12,7 @@ import typer
 import typer.core
 
 from ledeline.core.errors import ConfigError, LedelineError, RenamedWarning, UncheckedWarning
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 
 _SHOWN: Final = (RenamedWarning, UncheckedWarning)
 
@@ -71,7 +71,7 @@ def say(sentence: str) -> None:
 def progress_bar(*, wanted: bool) -> Iterator[Progress]:
     """A progress bar, if it is wanted and standard error is a terminal."""
     if not wanted or not sys.stderr.isatty():
-        yield silent
+        yield no_progress
         return
     from rich.console import Console
 

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
-from ledeline.core.atomic import atomic_write, locked, make_folder
+from ledeline.core.atomic import atomic_write, exclusive_lock, make_folder
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.core.signals import Interrupted, Stop
@@ -88,7 +88,7 @@ def evaluate(
     *,
     command: str,
     resume: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
     _refuse_twins(sets)
@@ -119,7 +119,7 @@ def _opened(folder: Path, *, resume: bool) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise ScoreError(f"{folder} is a file; name a folder to write to")
     make_folder(folder)
-    with locked(folder / SUMMARY, ScoreError):
+    with exclusive_lock(folder / SUMMARY, ScoreError):
         if any(not path.name.startswith(".") for path in folder.iterdir()):
             if not resume:
                 raise ScoreError(f"{folder} is there already; go on with --resume, or name another")

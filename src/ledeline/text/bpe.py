@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 
 WORD_END = "</w>"
 _MIN_PAIR_COUNT = 2  # the default of subword-nmt's --min-frequency
@@ -22,7 +22,7 @@ _Cells = npt.NDArray[np.int32]
 
 
 def learn_merges(
-    counts: Mapping[str, int], num_merges: int, *, progress: Progress = silent
+    counts: Mapping[str, int], num_merges: int, *, progress: Progress = no_progress
 ) -> list[Pair]:
     """Learn at most ``num_merges`` merges from word counts, the most frequent pair first.
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ledeline.core.cache import BoundedCache
 from ledeline.core.errors import DatasetError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.text.bpe import WORD_END, Pair, cut, learn_merges
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -72,7 +72,7 @@ class Subwords:
         *,
         min_character_count: int = 1,
         unknown_words: Sequence[str] = (),
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> Self:
         """Learn from word counts; characters rarer than ``min_character_count`` stay unknown."""
         characters: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ledeline.core.errors import DatasetError, LedelineError, ModelError
-from ledeline.core.manifest import is_unchanged
+from ledeline.core.manifest import checksum_matches
 from ledeline.core.shipped import model_folder
 from ledeline.text.profiles import PROFILES, Profile
 from ledeline.text.subwords import Subwords
@@ -130,7 +130,7 @@ def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> 
         raise kind(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != wanted_format:
         raise kind(f"{path} does not describe a {wanted_format.removeprefix('ledeline-')}")
-    if "checksum" in about and not is_unchanged(about):
+    if "checksum" in about and not checksum_matches(about):
         raise kind(f"{path} was changed after it was written")
     name = about.get("profile")
     if name not in list(PROFILES):
