@@ -227,7 +227,7 @@ class TestFolder:
     def test_marks_do_not_count(self, systems: dict[str, System], tmp_path: Path) -> None:
         """A model may keep typographic marks; they are compared as if it did not."""
         (one,) = systems["natural"].headliner.models
-        keeping = replace(one.tokenizer, profile=one.tokenizer.profile.keeping("’"))
+        keeping = replace(one.tokenizer, profile=one.tokenizer.profile.keeping_marks("’"))
         headliner = Headliner([one._replace(tokenizer=keeping)], "float32")
         system = systems["natural"]._replace(headliner=headliner)
         judged(system, tmp_path, EvaluationSet("m", (), ["Rain’s here"], ["Oslo’s rain"]))
@@ -257,12 +257,14 @@ class TestFolder:
         for profile, name in ((PAPER, "paper"), (NATURAL, "natural")):
             judged(systems[name], tmp_path / name, room)
             place = tmp_path / name / "room"
-            wanted = [" ".join(profile.counted(profile.words(one))) for one in room.headlines]
+            wanted = [
+                " ".join(profile.compared_words(profile.words(one))) for one in room.headlines
+            ]
             assert lines(place / "reference.txt") == wanted
             headlines = [json.loads(line)["headline"] for line in lines(place / "headlines.jsonl")]
             words = map(str.split if name == "paper" else NATURAL.words, headlines)
             assert lines(place / "output.txt") == [
-                " ".join(map(str, profile.counted(one))) for one in words
+                " ".join(map(str, profile.compared_words(one))) for one in words
             ]  # type: ignore[arg-type]
 
     def test_outputs_can_be_compared_in_another_profile(

@@ -226,7 +226,7 @@ class DatasetWriter:
 
     def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
         """Write a split from chunks of pairs, in order."""
-        dtype = self._tokenizer.subwords.id_type.str
+        dtype = self._tokenizer.subwords.id_dtype.str
         with (
             _ColumnWriter(self._folder, f"{name}.source", dtype) as sources,
             _ColumnWriter(self._folder, f"{name}.headline", dtype) as headlines,

@@ -160,7 +160,7 @@ class _Reading:
         self._report.count_read(pool)
         lede = self._profile.words(pair.lede)
         full_headline = self._profile.words(pair.headline)
-        headline = self._profile.headline(full_headline)
+        headline = self._profile.target_words(full_headline)
         rule = "empty side" if not lede or not headline else None
         if rule is None and pool != TEST and self._filter.rules:
             plain = self._profile.plain

@@ -321,7 +321,7 @@ def _words(
         SOURCE: [list(profile.plain(profile.words(lede))) for lede in test_set.ledes],
         REFERENCE: [audits.split(text, profile) for text in test_set.headlines],
         OUTPUT: [
-            profile.counted(text.split()) if as_written else audits.split(text, profile)
+            profile.compared_words(text.split()) if as_written else audits.split(text, profile)
             for text in outputs
         ],
     }
