@@ -375,10 +375,10 @@ class TestOddTexts:
         self, headliner: Headliner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         encoded: list[int] = []
-        encode = Subwords.encode_each
+        encode = Subwords.encode_words
         monkeypatch.setattr(
             Subwords,
-            "encode_each",
+            "encode_words",
             lambda self, words: encoded.append(len(words)) or encode(self, words),
         )
         options = Options(search=SearchConfig(beam=1, max_length=2), max_source=9)

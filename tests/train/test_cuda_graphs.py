@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ledeline.config import TrainConfig
 from ledeline.core.errors import DatasetError
-from ledeline.core.progress import silent
+from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.model.gpu.dispatch import exact, kernel_mode
@@ -87,7 +87,7 @@ def drawn(config: TrainConfig) -> Batches:
 
 def captured_steps(step: Step, batches: Batches, epochs: list[int], graphs: Any) -> Captured:
     steps = Captured(step, batches, epochs, graphs)
-    steps.prepare(silent)
+    steps.prepare(no_progress)
     return steps
 
 

@@ -11,8 +11,12 @@ from typing import Any, NoReturn
 import typer
 import typer.core
 
-from ledeline.core.errors import ConfigError, LedelineError, LedelineWarning
-from ledeline.core.progress import Progress, silent
+from ledeline.core.errors import (
+    ConfigError,
+    LedelineError,
+    LedelineWarning,
+)
+from ledeline.core.progress import Progress, no_progress
 
 
 class Verbs(typer.core.TyperGroup):
@@ -68,7 +72,7 @@ def say(sentence: str) -> None:
 def progress_bar(*, wanted: bool) -> Iterator[Progress]:
     """A progress bar, if it is wanted and standard error is a terminal."""
     if not wanted or not sys.stderr.isatty():
-        yield silent
+        yield no_progress
         return
     from rich.console import Console
 
