@@ -2,16 +2,19 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
 import typer.core
 
-from ledeline.core.errors import ConfigError, LedelineError
+from ledeline.core.errors import ConfigError, LedelineError, RenamedWarning, UncheckedWarning
 from ledeline.core.progress import Progress, silent
+
+_SHOWN: Final = (RenamedWarning, UncheckedWarning)
 
 
 class Verbs(typer.core.TyperGroup):
@@ -20,8 +23,9 @@ class Verbs(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a verb and turn its errors into a sentence and an exit status."""
         try:
-            return super().invoke(ctx)
-        except LedelineError as error:
+            with _plain_warnings():
+                return super().invoke(ctx)
+        except (LedelineError, *_SHOWN) as error:  # a warning is one where Python was told so
             leave(str(error), 2)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
@@ -31,6 +35,25 @@ class Verbs(typer.core.TyperGroup):
             leave(f"{place}{error.strerror or error}", 2)
         except KeyboardInterrupt:
             leave("stopped", 130)
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show warnings for the user as one line each, without a place in our code."""
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, _SHOWN):
+                say(f"ledeline: {message}")
+            else:
+                show_others(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        if not sys.warnoptions:
+            for category in _SHOWN:
+                warnings.simplefilter("always", category)
+        yield
 
 
 def leave(sentence: str, status: int) -> NoReturn:

@@ -23,7 +23,7 @@ def prepare(
 
     from ledeline.cli.views.console import Bars, prepared_summary
     from ledeline.config import PrepareConfig
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.data.prepare import prepare as prepare_dataset
 
     settings = load(PrepareConfig, config, context.args)

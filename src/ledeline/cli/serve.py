@@ -34,7 +34,7 @@ def serve(
     """
     from dataclasses import replace
 
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.core.errors import ConfigError
 
     try:

@@ -29,14 +29,14 @@ def train(
 
     from ledeline.cli.views.training import Screen, outcome_text
     from ledeline.config import TrainConfig
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.data.dataset import Dataset
     from ledeline.train.loop import train as train_system
     from ledeline.train.processes import leads
 
     settings = load(TrainConfig, config, context.args)
     folder = run or Path("runs") / config.stem
-    quiet, profile = not leads(), Dataset(settings.data.dataset).profile
+    quiet, profile = not leads(), Dataset(settings.data.dataset).tokenizer.profile
     with Screen(Console(stderr=True, quiet=quiet), profile) as screen:
         outcome = train_system(
             settings, folder, resume=resume, max_minutes=max_minutes, callback=screen
