@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledeline.core.errors import DatasetError
-from ledeline.core.progress import silent
+from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.model.build import build
@@ -88,7 +88,7 @@ def drawn(config: TrainConfig) -> Batches:
 
 def captured_steps(step: Step, batches: Batches, epochs: list[int], graphs: Any) -> Captured:
     steps = Captured(step, batches, epochs, graphs)
-    steps.prepare(silent)
+    steps.prepare(no_progress)
     return steps
 
 

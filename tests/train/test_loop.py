@@ -24,6 +24,7 @@ from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.config import TrainConfig
 from ledeline.train.loop import _steps_a_look, train
+from ledeline.train.metrics_log import NO_TENSORBOARD
 from ledeline.train.processes import World
 from ledeline.train.throughput import Pace
 from ledeline.train.validation import Validation
@@ -96,6 +97,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     assert [line["step"] for line in valid] == [steps // 2, steps]
     assert {"target", "source", "per_token", "rouge1", "rougeL"} <= valid[0].keys()
     assert list((folder / "tensorboard").glob("events.*"))
+    assert NO_TENSORBOARD not in callback.sentences
     assert not [path for path in folder.rglob("*") if path.suffix in (".pt", ".pkl", ".bin")]
 
     # the last two and the best
@@ -108,6 +110,17 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     assert runs.same(
         dict(loaded.model.state_dict()), runs.weights(folder, outcome.train_state.best_step)
     )
+
+
+def test_a_run_without_tensorboard_says_so_once(
+    tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    callback, folder = Memory(), tmp_path / "run"
+    train(changed(tiny, train={"epochs": 1}), folder, callback=callback)
+    assert callback.sentences == [NO_TENSORBOARD]
+    assert "pip install 'ledeline[tensorboard]'" in NO_TENSORBOARD
+    assert not (folder / "tensorboard").exists()
 
 
 def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
@@ -405,10 +418,10 @@ class TestEndings:
         assert not (tmp_path / "run").exists()
 
     def test_two_runs_in_one_folder_do_not_mix(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        from ledeline.core.atomic import locked
+        from ledeline.core.atomic import exclusive_lock
 
         with (
-            locked(tmp_path / "run", TrainingError),
+            exclusive_lock(tmp_path / "run", TrainingError),
             pytest.raises(TrainingError, match="another run is writing"),
         ):
             train(tiny, tmp_path / "run")

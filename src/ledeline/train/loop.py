@@ -20,7 +20,7 @@ from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepRepor
 from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.losses import Means
-from ledeline.train.metrics_log import MetricsLog
+from ledeline.train.metrics_log import NO_TENSORBOARD, MetricsLog
 from ledeline.train.out_of_memory import explain_out_of_memory
 from ledeline.train.precision import refuse_unsupported
 from ledeline.train.processes import World, joined
@@ -102,6 +102,8 @@ def train(
         about = {"processes": world.size, **circumstances(), **rehearsed, **steps.figures}
         journal.write("start", train_state.step, **about)
         callback.on_start(_beginning(config, model, dataset, world, train_state))
+        if journal.lacks_tensorboard:
+            callback.on_message(NO_TENSORBOARD)
 
         # The steps.
         clock, stops, next_look, saved = Clock(), False, train_state.step + 1, time.monotonic()

@@ -13,7 +13,13 @@ from torch import Tensor, distributed
 from ledeline.config.renames import new_name
 from ledeline.config.section import flatten
 from ledeline.config.toml import load, to_toml
-from ledeline.core.atomic import atomic_write, locked, make_folder, point, remove_left_over
+from ledeline.core.atomic import (
+    atomic_symlink,
+    atomic_write,
+    exclusive_lock,
+    make_folder,
+    remove_temporary_files,
+)
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
@@ -58,7 +64,7 @@ class Run:
     ) -> Iterator["Run"]:
         """Begin a folder, or go on with one; nobody else may write to it meanwhile."""
         make_folder(folder.parent)
-        with locked(folder, TrainingError):
+        with exclusive_lock(folder, TrainingError):
             if folder.exists() and any(folder.iterdir()) and not resume:
                 raise TrainingError(
                     f"{folder} is there already; say --resume to go on with it, or name another "
@@ -75,7 +81,7 @@ class Run:
     def _settle(self, note: Note) -> None:
         """Refuse a changed run, note what may change, write what was resolved."""
         make_folder(self.folder)
-        remove_left_over(self.folder)
+        remove_temporary_files(self.folder)
         if (self.folder / CONFIG).exists():
             before = load(TrainConfig, self.folder / CONFIG, renamed=RENAMED, quiet=True)
             fixed = fixed_of(before) | fixed_of(self.config)
@@ -126,7 +132,9 @@ class Run:
         """Point `best` to the best checkpoint; keep that, the last two and the last epochs'."""
         steps = self.checkpoints.steps()
         if train_state.best_step in steps:
-            point(self.folder / BEST, self.folder / CHECKPOINTS / f"{train_state.best_step:08}")
+            atomic_symlink(
+                self.folder / BEST, self.folder / CHECKPOINTS / f"{train_state.best_step:08}"
+            )
         ends = [step for step in steps if step % train_state.steps_an_epoch == 0]
         last = ends[-self.config.run.keep_epochs :] if self.config.run.keep_epochs else []
         self.checkpoints.keep({*steps[-2:], *last, train_state.best_step})
