@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from ledeline import rouge
-from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress, no_progress
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
