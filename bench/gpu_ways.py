@@ -20,7 +20,7 @@ from ledeline.config import (
     LoopConfig,
     RunConfig,
 )
-from ledeline.core.progress import silent
+from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter, Split
 from ledeline.model.addons.sgate import SelectiveGateConfig
@@ -154,7 +154,7 @@ def fast(made: Made) -> Work:
     """As `ledeline train` does it; the shape is exactly the one asked for."""
     batches = Batches(made.split, size=made.shape.batch, seed=1)
     steps = CapturedSteps(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
-    steps.prepare(silent)
+    steps.prepare(no_progress)
     return partial(steps.run, Draw(batches.plan(0), 0))
 
 

@@ -376,10 +376,10 @@ class TestOddTexts:
         self, headliner: Headliner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         encoded: list[int] = []
-        encode = Subwords.encode_each
+        encode = Subwords.encode_words
         monkeypatch.setattr(
             Subwords,
-            "encode_each",
+            "encode_words",
             lambda self, words: encoded.append(len(words)) or encode(self, words),
         )
         options = Options(search=SearchConfig(beam=1, max_length=2), max_source=9)
@@ -581,7 +581,7 @@ class TestArguments:
     @pytest.mark.parametrize("options", [{"beam": 3}, None, SearchConfig(beam=3)])
     def test_options_of_another_kind(self, headliner: Headliner, options: Any) -> None:
         sentence = re.escape(
-            f"options is of type {type(options).__name__}; pass beam=3 by name, or "
+            f"options is of type {type(options).__name__}; pass beam=3 as a keyword argument, or "
             "options=Options(search=SearchConfig(beam=3))"
         )
         for call in (headliner.__call__, headliner.stream):
@@ -604,7 +604,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("folder", [None, 3, ["one", "other"]])
     def test_what_is_no_name_of_a_folder(self, folder: Any) -> None:
-        with pytest.raises(ArgumentError, match=f"of type {type(folder).__name__}; name each by"):
+        with pytest.raises(ArgumentError, match=f"of type {type(folder).__name__}; pass each as"):
             Headliner.load(folder)
 
     def test_no_model_at_all(self) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledeline.core.errors import DatasetError
-from ledeline.core.progress import silent
+from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.model.build import build
@@ -92,7 +92,7 @@ def captured_steps(
     step: TrainStep, batches: Batches, epochs: list[int], graphs: Any
 ) -> CapturedSteps:
     steps = CapturedSteps(step, batches, epochs, graphs)
-    steps.prepare(silent)
+    steps.prepare(no_progress)
     return steps
 
 
@@ -267,7 +267,7 @@ def test_a_batch_that_is_filled_up_teaches_the_same(
 ) -> None:
     monkeypatch.setattr("ledeline.data.batches.FULL_ROWS", full_rows)
     config = changed(
-        system(tiny, gate, spm), model={"dropout": 0.0}, train={"batch_size": batch_size}
+        system(tiny, gate, spm), system={"dropout": 0.0}, train={"batch_size": batch_size}
     )
     plain, fast, sizes = both(config, kind)
     num_warmed = len(heights) - 2 * len(sizes)
@@ -300,7 +300,7 @@ def test_gradients_of_a_filled_up_batch(
         (group,) = self.param_groups
         seen.append({str(n): p.grad.clone() for n, p in enumerate(group["params"])})
 
-    config = changed(tiny, model={"dropout": 0.0}, train={"clip": 1e9, "batch_size": batch_size})
+    config = changed(tiny, system={"dropout": 0.0}, train={"clip_norm": 1e9, "batch_size": batch_size})
     monkeypatch.setattr(torch.optim.Adam, "step", no_step)
     both(config, torch.float64, num=1)
     *_, one, other = seen  # warming up comes before them
@@ -330,7 +330,7 @@ def test_being_prepared_changes_nothing(tiny: TrainConfig) -> None:
 
 
 def test_a_shape_that_was_not_prepared_is_learned_all_the_same(tiny: TrainConfig) -> None:
-    config = changed(tiny, model={"dropout": 0.0})
+    config = changed(tiny, system={"dropout": 0.0})
     known, unknown, batches, graphs = made(config), made(config), drawn(config), Calls()
     one = captured_steps(known, batches, [0], Calls())
     other = captured_steps(unknown, batches, [], graphs)
@@ -373,7 +373,7 @@ def fast_on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[Calls]:
 def test_a_run_ends_with_the_weights_of_a_plain_one(
     tmp_path: Path, tiny: TrainConfig, fast_on_cpu: list[Calls], runs: Any
 ) -> None:
-    config = changed(tiny, model={"dropout": 0.0})
+    config = changed(tiny, system={"dropout": 0.0})
     train(config, tmp_path / "fast")
     train(changed(config, run={"fast": False}), tmp_path / "plain")
     (graphs,) = fast_on_cpu
@@ -406,7 +406,7 @@ def test_stopped_and_resumed_is_as_one(
 def test_a_run_may_change_between_fast_and_plain(
     tmp_path: Path, tiny: TrainConfig, fast_on_cpu: list[Calls], runs: Any
 ) -> None:
-    config = changed(tiny, model={"dropout": 0.0})
+    config = changed(tiny, system={"dropout": 0.0})
     train(config, tmp_path / "whole")
     for fast in (True, False, True, False):
         other = changed(config, run={"fast": fast})
@@ -500,7 +500,7 @@ def test_captured_steps_on_cuda_are_the_plain_ones(
 ) -> None:
     config = changed(
         system(tiny, gate, spm),
-        model={"dropout": 0.0},
+        system={"dropout": 0.0},
         train={"batch_size": batch_size},
         run={"precision": "float32"},
     )
@@ -519,7 +519,7 @@ def test_captured_steps_on_cuda_are_the_plain_ones(
 def test_captured_steps_on_cuda_are_the_plain_ones_in_bfloat16(
     tiny: TrainConfig, gate: bool, spm: bool
 ) -> None:
-    config = changed(system(tiny, gate, spm), model={"dropout": 0.0}, run={"precision": "bfloat16"})
+    config = changed(system(tiny, gate, spm), system={"dropout": 0.0}, run={"precision": "bfloat16"})
     assert_alike(taken(config, True), taken(config, False), 2e-2, 5e-2)
 
 
@@ -566,7 +566,7 @@ def test_the_same_seeds_give_the_same_bits_at_the_papers_sizes_on_cuda(
     config = changed(
         tiny,
         data={"dataset": dataset},
-        model={"embedding_size": 200, "hidden_size": 400},
+        system={"embedding_size": 200, "hidden_size": 400},
         train={"batch_size": 256, "epochs": 3},
         run={"device": "cuda", "precision": precision},
     )
@@ -593,7 +593,7 @@ def test_stopped_and_resumed_is_as_one_on_cuda(
 def test_a_captured_run_goes_from_cuda_to_cpu_and_back(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
-    config = changed(tiny, model={"dropout": 0.0}, run={"precision": "float32"})
+    config = changed(tiny, system={"dropout": 0.0}, run={"precision": "float32"})
     train(config, tmp_path / "cpu")
     outcome = None
     for device, fast in (("cuda", True), ("cpu", True), ("cuda", False), ("cuda", True)):

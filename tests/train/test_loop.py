@@ -24,6 +24,7 @@ from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.config import TrainConfig
 from ledeline.train.loop import _steps_between_reports, train
+from ledeline.train.metrics_log import NO_TENSORBOARD
 from ledeline.train.processes import World
 from ledeline.train.throughput import Throughput
 from ledeline.train.validation import Validation
@@ -96,6 +97,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     assert [line["step"] for line in valid] == [steps // 2, steps]
     assert {"target", "source", "per_token", "rouge1", "rougeL"} <= valid[0].keys()
     assert list((folder / "tensorboard").glob("events.*"))
+    assert NO_TENSORBOARD not in callback.sentences
     assert not [path for path in folder.rglob("*") if path.suffix in (".pt", ".pkl", ".bin")]
 
     # the last two and the best
@@ -110,11 +112,22 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     )
 
 
+def test_a_run_without_tensorboard_says_so_once(
+    tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    callback, folder = Memory(), tmp_path / "run"
+    train(changed(tiny, train={"epochs": 1}), folder, callback=callback)
+    assert callback.sentences == [NO_TENSORBOARD]
+    assert "pip install 'ledeline[tensorboard]'" in NO_TENSORBOARD
+    assert not (folder / "tensorboard").exists()
+
+
 def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
     """The first step's loss, computed apart: with dropout off it is that of the fresh model."""
     from ledeline.data.batches import Batches
 
-    config = changed(tiny, model={"dropout": 0.0}, run={"report_every": 1})
+    config = changed(tiny, system={"dropout": 0.0}, run={"report_every": 1})
     callback = Memory()
     train(config, tmp_path / "run", callback=callback)
     dataset = Dataset(config.data.dataset)
@@ -136,7 +149,7 @@ def test_the_first_step_is_adams_with_a_clipped_gradient(
 ) -> None:
     from ledeline.data.batches import Batches
 
-    config = changed(tiny, model={"dropout": 0.0}, train={"clip": 0.5}, run={"checkpoint_every": 1})
+    config = changed(tiny, system={"dropout": 0.0}, train={"clip_norm": 0.5}, run={"checkpoint_every": 1})
     callback = Memory()
     train(config, tmp_path / "run", max_minutes=0, callback=callback)
     assert [report.step for report in callback.seen] == [1]
@@ -249,7 +262,7 @@ class TestResume:
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         train(tiny, tmp_path / "run")
-        train(changed(tiny, model={"hidden_size": 9}), tmp_path / "other")
+        train(changed(tiny, system={"hidden_size": 9}), tmp_path / "other")
         whole = runs.weights(tmp_path / "run")
         newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         (tmp_path / "other" / "checkpoints" / newest.name).rename(tmp_path / "foreign")
@@ -358,7 +371,7 @@ def test_looks_are_as_far_apart_as_they_may_cost(seconds: float, steps: int) -> 
 
 class TestEndings:
     def test_early_stopping_keeps_the_best(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        config = changed(tiny, train={"epochs": 40, "learning_rate": 0.1, "patience": 2})
+        config = changed(tiny, optimizer={"learning_rate": 0.1}, train={"epochs": 40, "patience": 2})
         callback = Memory()
         result = train(config, tmp_path / "run", callback=callback)
         losses = [validation.losses.per_token for validation in callback.validations]
@@ -372,7 +385,7 @@ class TestEndings:
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
         good = runs.weights(tmp_path / "run")
-        wild = changed(tiny, train={"learning_rate": 1e37})
+        wild = changed(tiny, optimizer={"learning_rate": 1e37})
         with pytest.raises(TrainingError, match=r"diverged at step \d+: .*(nan|inf).*--resume"):
             train(wild, tmp_path / "run", resume=True)
         for value in runs.weights(tmp_path / "run").values():
@@ -407,10 +420,10 @@ class TestEndings:
         assert not (tmp_path / "run").exists()
 
     def test_two_runs_in_one_folder_do_not_mix(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        from ledeline.core.atomic import locked
+        from ledeline.core.atomic import exclusive_lock
 
         with (
-            locked(tmp_path / "run", TrainingError),
+            exclusive_lock(tmp_path / "run", TrainingError),
             pytest.raises(TrainingError, match="another run is writing"),
         ):
             train(tiny, tmp_path / "run")

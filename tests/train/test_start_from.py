@@ -60,8 +60,9 @@ class TestStart:
     def test_the_weights_are_anothers(
         self, tmp_path: Path, tiny: TrainConfig, other: Path, runs: Any
     ) -> None:
-        almost_still = {"start_from": other, "learning_rate": 1e-12, "epochs": 1}
-        train(changed(tiny, train=almost_still), tmp_path / "run")
+        start = {"start_from": other, "epochs": 1}
+        almost_still = changed(tiny, train=start, optimizer={"learning_rate": 1e-12})
+        train(almost_still, tmp_path / "run")
         before, after = (
             dict(load_model(one).model.state_dict()) for one in (other, tmp_path / "run" / "best")
         )

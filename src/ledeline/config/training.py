@@ -3,16 +3,17 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from ledeline.config.search import DEVICE_DOC, Device
 from ledeline.config.section import above, at_least, below, section
 
 
 @section
 class DataConfig:
-    """What is learned from."""
+    """What to train on."""
 
     dataset: Annotated[Path, "Folder that `ledeline prepare` wrote, with splits train and valid."]
     pairs: Annotated[
-        int | None, "Learn from the first so many pairs alone; none: from all.", at_least(1)
+        int | None, "Train on this many pairs, the first ones; none: on all.", at_least(1)
     ] = None
 
 
@@ -25,11 +26,11 @@ class LoopConfig:
         bool, "Batches of one source length each, which is faster; false mixes lengths."
     ] = True
     clip_norm: Annotated[
-        float, "Largest norm of the gradient; 0: not clipped by norm.", at_least(0)
+        float | None, "Largest norm of the gradient; 0 or none: no limit.", at_least(0)
     ] = 5.0
     clip_value: Annotated[
-        float, "Largest value in the gradient; 0: not clipped by value.", at_least(0)
-    ] = 0.0
+        float | None, "Largest value in the gradient; 0 or none: no limit.", at_least(0)
+    ] = None
     label_smoothing: Annotated[
         float,
         "Share of the probability that the loss spreads over all sub-words; 0: none. The loss per "
@@ -51,24 +52,24 @@ class LoopConfig:
 
 @section
 class ValidationConfig:
-    """What is computed after each epoch."""
+    """What is checked after each epoch."""
 
     headlines: Annotated[
-        int, "Validation pairs whose headlines are written (greedily) and scored.", at_least(0)
+        int,
+        "Validation pairs to write headlines for, with greedy search, and to score.",
+        at_least(0),
     ] = 500
-    samples: Annotated[int, "How many of them are shown.", at_least(0)] = 3
+    samples: Annotated[int, "How many of these headlines are shown.", at_least(0)] = 3
 
 
 @section
 class RunConfig:
     """How it runs."""
 
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], "auto: a GPU where there is one, else the CPU."
-    ] = "auto"
+    device: Annotated[Device, DEVICE_DOC] = "auto"
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        "Of matrix products; auto: bfloat16 on a GPU, float32 on a CPU.",
+        "Precision of matrix products; auto: bfloat16 on a GPU, float32 on a CPU.",
     ] = "auto"
     fast: Annotated[
         bool,
@@ -76,12 +77,14 @@ class RunConfig:
         "as CUDA graphs; false: plain PyTorch.",
     ] = True
     checkpoint_minutes: Annotated[
-        float, "Minutes between two checkpoints; each epoch ends with one, too.", above(0)
+        float, "Minutes between checkpoints; each epoch ends with one, too.", above(0)
     ] = 5.0
     checkpoint_every: Annotated[
-        int, "Steps between two checkpoints; 0: by run.checkpoint_minutes alone.", at_least(0)
+        int, "Also write a checkpoint every so many steps; 0: only by time.", at_least(0)
     ] = 0
     keep_epochs: Annotated[
-        int, "Epochs whose checkpoints are kept beside the best and the last two.", at_least(0)
+        int,
+        "Keep the checkpoints of this many epochs beside the best and the last two.",
+        at_least(0),
     ] = 0
     report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100

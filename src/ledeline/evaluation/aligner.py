@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
 from typing import Final, NamedTuple
 
-from ledeline.core.progress import Progress, counted, silent
+from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.evaluation.alignment import (
     Links,
     attention_links,
@@ -54,12 +54,12 @@ class AlignedPairs(NamedTuple):
 
 
 def align(
-    loaded: ModelBundle, pairs: Sequence[tuple[str, str]], progress: Progress = silent
+    loaded: ModelBundle, pairs: Sequence[tuple[str, str]], progress: Progress = no_progress
 ) -> AlignedPairs:
     """Link the white-space words of each (lede, headline), by each method the model has."""
     links: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
     left_to_pad = []
-    for aligned in counted(alignments(loaded, pairs), STAGE, len(pairs), progress):
+    for aligned in track_progress(alignments(loaded, pairs), STAGE, len(pairs), progress):
         for method, those in aligned.links.items():
             links[method].append(those)
         if aligned.left_to_pad is not None:

@@ -75,9 +75,7 @@ class Headliner:
 
     def __init__(self, models: Sequence[ModelBundle], precision: Precision = "auto") -> None:
         if not models:
-            raise ArgumentError(
-                "a Headliner needs a model; Headliner.load() has the one in the box"
-            )
+            raise ArgumentError("a Headliner needs a model; Headliner.load() loads the bundled one")
         check_choice("precision", precision, Precision)
         _refuse_strangers(models)
         self.models = tuple(models)

@@ -28,7 +28,7 @@ from ledeline.train.cuda_graphs import (
     wants_capture,
 )
 from ledeline.train.losses import MeanLosses
-from ledeline.train.metrics_log import MetricsLog
+from ledeline.train.metrics_log import NO_TENSORBOARD, MetricsLog
 from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.out_of_memory import explain_out_of_memory
 from ledeline.train.precision import refuse_unsupported
@@ -115,6 +115,8 @@ def train(
         about = {"processes": world.size, **circumstances(), **setup_info, **steps.setup_info}
         log.write("start", train_state.step, **about)
         callback.on_start(_run_start(config, model, dataset, world, train_state))
+        if log.lacks_tensorboard:
+            callback.on_message(NO_TENSORBOARD)
 
         # The steps.
         timer, stops, saved = StepTimer(), False, time.monotonic()

@@ -13,7 +13,13 @@ from torch import Tensor, distributed
 from ledeline.config.renames import new_name
 from ledeline.config.section import flatten
 from ledeline.config.toml import to_toml
-from ledeline.core.atomic import atomic_write, locked, make_folder, point, remove_left_over
+from ledeline.core.atomic import (
+    atomic_symlink,
+    atomic_write,
+    exclusive_lock,
+    make_folder,
+    remove_temporary_files,
+)
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
@@ -62,7 +68,7 @@ class RunFolder:
     ) -> Iterator["RunFolder"]:
         """Make a folder, or continue one; nobody else may write to it meanwhile."""
         make_folder(folder.parent)
-        with locked(folder, TrainingError):
+        with exclusive_lock(folder, TrainingError):
             if folder.exists() and any(folder.iterdir()) and not resume:
                 raise TrainingError(
                     f"{folder} is there already; say --resume to continue it, or name another "
@@ -79,7 +85,7 @@ class RunFolder:
     def _write_description(self, notify: Notify) -> None:
         """Write the configuration and what the run ran on; refuse one that may not change so."""
         make_folder(self.folder)
-        remove_left_over(self.folder)
+        remove_temporary_files(self.folder)
         if (self.folder / CONFIG).exists():
             self._compare_with(load_train_config(self.folder / CONFIG, quiet=True), notify)
         with atomic_write(self.folder / CONFIG) as part:
@@ -133,7 +139,8 @@ class RunFolder:
         """Point `best` to the best checkpoint; keep that, the last two and the last epochs'."""
         steps = self.checkpoints.steps()
         if train_state.best_step in steps:
-            point(self.folder / BEST, self.folder / CHECKPOINTS / f"{train_state.best_step:08}")
+            best = self.folder / CHECKPOINTS / f"{train_state.best_step:08}"
+            atomic_symlink(self.folder / BEST, best)
         ends = [step for step in steps if step % train_state.steps_per_epoch == 0]
         last = ends[-self.config.run.keep_epochs :] if self.config.run.keep_epochs else []
         self.checkpoints.keep({*steps[-2:], *last, train_state.best_step})

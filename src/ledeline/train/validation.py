@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ledeline import rouge
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
 from ledeline.evaluation.alignment import Links, attention_links, spm_links, to_words
@@ -62,7 +62,7 @@ def validation_loss(
     dataset: Dataset,
     config: TrainConfig,
     world: World,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> MeanLosses:
     """The losses over the whole validation split, from batches put together on the device.
 
