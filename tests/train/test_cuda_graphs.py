@@ -300,7 +300,9 @@ def test_gradients_of_a_filled_up_batch(
         (group,) = self.param_groups
         seen.append({str(n): p.grad.clone() for n, p in enumerate(group["params"])})
 
-    config = changed(tiny, system={"dropout": 0.0}, train={"clip_norm": 1e9, "batch_size": batch_size})
+    config = changed(
+        tiny, system={"dropout": 0.0}, train={"clip_norm": 1e9, "batch_size": batch_size}
+    )
     monkeypatch.setattr(torch.optim.Adam, "step", no_step)
     both(config, torch.float64, num=1)
     *_, one, other = seen  # warming up comes before them
@@ -519,7 +521,9 @@ def test_captured_steps_on_cuda_are_the_plain_ones(
 def test_captured_steps_on_cuda_are_the_plain_ones_in_bfloat16(
     tiny: TrainConfig, gate: bool, spm: bool
 ) -> None:
-    config = changed(system(tiny, gate, spm), system={"dropout": 0.0}, run={"precision": "bfloat16"})
+    config = changed(
+        system(tiny, gate, spm), system={"dropout": 0.0}, run={"precision": "bfloat16"}
+    )
     assert_alike(taken(config, True), taken(config, False), 2e-2, 5e-2)
 
 

@@ -13,21 +13,26 @@ from typing import Any
 import pytest
 import torch
 
-from ledeline.config import RunConfig
-from ledeline.config.toml import load, to_toml
+from ledeline.config import LoopConfig, RunConfig
+from ledeline.config.toml import to_toml
 from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.data.dataset import Dataset
 from ledeline.model.build import build
 from ledeline.model.format.folder import load_model
+from ledeline.model.systems.encdec import EncDecConfig
+from ledeline.model.systems.gru import GruConfig
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig
+from ledeline.train.config import TrainConfig, load_train_config
 from ledeline.train.loop import _steps_between_reports, train
 from ledeline.train.metrics_log import NO_TENSORBOARD
+from ledeline.train.optimizers import SgdConfig
 from ledeline.train.processes import World
+from ledeline.train.schedules import ConstantSchedule
 from ledeline.train.throughput import Throughput
 from ledeline.train.validation import Validation
+from systems import addons
 
 
 class Memory(NullCallback):
@@ -86,7 +91,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     )
 
     # what is kept
-    assert load(TrainConfig, folder / "config.toml") == tiny
+    assert load_train_config(folder / "config.toml") == tiny
     about = json.loads((folder / "run.json").read_text())
     assert about["dataset"] == Dataset(tiny.data.dataset).checksum
     assert about["torch"] == torch.__version__
@@ -149,7 +154,9 @@ def test_the_first_step_is_adams_with_a_clipped_gradient(
 ) -> None:
     from ledeline.data.batches import Batches
 
-    config = changed(tiny, system={"dropout": 0.0}, train={"clip_norm": 0.5}, run={"checkpoint_every": 1})
+    config = changed(
+        tiny, system={"dropout": 0.0}, train={"clip_norm": 0.5}, run={"checkpoint_every": 1}
+    )
     callback = Memory()
     train(config, tmp_path / "run", max_minutes=0, callback=callback)
     assert [report.step for report in callback.seen] == [1]
@@ -224,23 +231,40 @@ class TestResume:
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 
     @pytest.mark.parametrize(
-        ("section", "key", "value"),
+        ("key", "other"),
         [
-            ("model", "hidden_size", 9),
-            ("spm", "enabled", False),
-            ("gate", "enabled", False),
-            ("train", "batch_size", 5),
-            ("train", "seed", 9),
+            ("system.hidden_size", {"system": EncDecConfig(embedding_size=6, hidden_size=9)}),
+            ("system.name", {"system": GruConfig(embedding_size=6, hidden_size=8)}),
+            ("sgate.enabled", {"addons": addons(spm=True)}),
+            ("spm.enabled", {"addons": addons(sgate=True)}),
+            ("optimizer.name", {"optimizer": SgdConfig()}),
+            ("train.batch_size", {"train": LoopConfig(batch_size=5, epochs=2)}),
+            ("train.seed", {"train": LoopConfig(batch_size=4, epochs=2, seed=9)}),
         ],
     )
     def test_another_model_cannot_go_on(
-        self, tmp_path: Path, tiny: TrainConfig, section: str, key: str, value: object
+        self, tmp_path: Path, tiny: TrainConfig, key: str, other: dict[str, Any]
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
-        other = changed(tiny, **{section: {key: value}})
-        with pytest.raises(TrainingError, match=rf"was begun with {section}\.{key} = "):
-            train(other, tmp_path / "run", resume=True)
-        assert load(TrainConfig, tmp_path / "run" / "config.toml") == tiny
+        with pytest.raises(TrainingError, match=rf"was begun with {re.escape(key)} = "):
+            train(replace(tiny, **other), tmp_path / "run", resume=True)
+        assert load_train_config(tmp_path / "run" / "config.toml") == tiny
+
+    def test_what_may_change_is_said(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        train(tiny, tmp_path / "run", max_minutes=0)
+        other = changed(tiny, system={"dropout": 0.1}, optimizer={"learning_rate": 0.01})
+        other = replace(
+            other, schedule=ConstantSchedule(), addons=addons(sgate=True, spm=True, c=5.0)
+        )
+        callback = Memory()
+        train(other, tmp_path / "run", resume=True, max_minutes=0, callback=callback)
+        assert callback.sentences == [
+            "system.dropout was 0.3 and is 0.1 from here on",
+            "spm.c was 10.0 and is 5.0 from here on",
+            "optimizer.learning_rate was 0.001 and is 0.01 from here on",
+            "schedule.name was halving and is constant from here on",
+            "schedule.halve_from was 10 and is None from here on",
+        ]
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
@@ -371,7 +395,9 @@ def test_looks_are_as_far_apart_as_they_may_cost(seconds: float, steps: int) -> 
 
 class TestEndings:
     def test_early_stopping_keeps_the_best(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        config = changed(tiny, optimizer={"learning_rate": 0.1}, train={"epochs": 40, "patience": 2})
+        config = changed(
+            tiny, optimizer={"learning_rate": 0.1}, train={"epochs": 40, "patience": 2}
+        )
         callback = Memory()
         result = train(config, tmp_path / "run", callback=callback)
         losses = [validation.losses.per_token for validation in callback.validations]
