@@ -13,8 +13,9 @@ pytest.importorskip("uvicorn")
 from chromium import BROWSER, CONTROL, NAMES, Browser, Page
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.sample_ledes import LEDES as EXAMPLES
-from ledeline.server.app import FILES, PAGE, create_app
-from ledeline.server.settings import Limits
+from ledeline.server.app import create_app
+from ledeline.server.settings import LimitsConfig
+from ledeline.server.web_page import FILES, PAGE
 from ledeline.synth.newsroom import generate
 from live import listening
 
@@ -415,7 +416,7 @@ class TestOddTexts:
         assert not page.shows("#views")
 
     def test_ten_thousand_words(self, blank: Page, serve: Callable[..., Any]) -> None:
-        with serve(limits=Limits(characters=100_000)) as running:
+        with serve(limits=LimitsConfig(characters=100_000)) as running:
             blank.open(address(running), HAS_RESULT)
             written(blank, "rain " * 10_000)
             assert blank.text(".lede").endswith(" …")
@@ -438,7 +439,7 @@ class TestErrors:
     def test_a_busy_server(
         self, blank: Page, serve: Callable[..., Any], until: Callable[..., None]
     ) -> None:
-        with serve(limits=Limits(texts=2, waiting=2)) as running:
+        with serve(limits=LimitsConfig(texts=2, waiting=2)) as running:
             blank.open(address(running), HAS_RESULT)
             running.headliner.go.clear()
             others = [running.asking({"texts": LEDES[:1]})]
@@ -474,7 +475,7 @@ class TestErrors:
         server.headliner.poison = None
 
     def test_limits_are_said_before(self, blank: Page, serve: Callable[..., Any]) -> None:
-        with serve(limits=Limits(texts=2, characters=20, beam=7)) as running:
+        with serve(limits=LimitsConfig(texts=2, characters=20, beam=7)) as running:
             blank.open(address(running), HAS_RESULT)
             blank.wait("document.getElementById('count').innerText.includes('2 ledes of 20')")
             assert blank.get("beam.value") == "7"
