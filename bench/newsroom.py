@@ -34,6 +34,7 @@ from ledeline.config import (
     TrainConfig,
     ValidationConfig,
 )
+from ledeline.core.provenance import commit
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
 from ledeline.data.prepare import prepare
@@ -46,7 +47,6 @@ from ledeline.report import write_report
 from ledeline.synth.newsroom import Story, generate
 from ledeline.train.callbacks import NullCallback, StepReport
 from ledeline.train.loop import train
-from ledeline.train.metrics_log import commit
 from ledeline.train.validation import Validation
 from machine import described
 

@@ -6,7 +6,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer import event_file_writer
 
-from ledeline.train.metrics_log import MetricsLog, circumstances, commit
+from ledeline.train.metrics_log import MetricsLog
 
 
 @pytest.fixture(autouse=True)
@@ -58,12 +58,6 @@ def test_opened_at_a_step_it_forgets_what_came_after(tmp_path: Path) -> None:
 def test_without_a_folder_nothing_is_written() -> None:
     with MetricsLog(None) as journal:
         journal.write("train", 1, target=1.0)
-
-
-def test_circumstances_name_versions_and_commit() -> None:
-    about = circumstances()
-    assert about["commit"] == commit()
-    json.dumps(about)
 
 
 def test_without_tensorboard_the_lines_are_all(

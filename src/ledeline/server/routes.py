@@ -111,8 +111,8 @@ def describe_model(headliner: Headliner, limits: LimitsConfig, card: str | None)
     models = [one.model for one in headliner.models]
     return ModelResponse(
         system=system_name(headliner),
-        profile=headliner.models[0].profile.name,
-        vocabulary=len(headliner.models[0].subwords),
+        profile=headliner.models[0].tokenizer.profile.name,
+        vocabulary=headliner.models[0].tokenizer.vocabulary_size,
         parameters=sum(one.numel() for model in models for one in model.parameters()),
         precision=headliner.precision,
         device=models[0].device.type,

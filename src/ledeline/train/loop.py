@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ledeline.config import TrainConfig
 from ledeline.core.errors import DatasetError, TrainingError
+from ledeline.core.provenance import circumstances
 from ledeline.core.signals import Stop
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Split
@@ -17,7 +18,7 @@ from ledeline.model.systems.encdec import EncDec
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
 from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.losses import Means
-from ledeline.train.metrics_log import MetricsLog, circumstances
+from ledeline.train.metrics_log import MetricsLog
 from ledeline.train.out_of_memory import explain_out_of_memory
 from ledeline.train.precision import refuse_unsupported
 from ledeline.train.processes import World, joined
@@ -69,7 +70,8 @@ def train(
         if not config.run.fast:
             stack.enter_context(kernel_mode("plain"))
         batches = _batches(dataset, config, world)
-        model = EncDec(config.system, len(dataset.subwords), config.train.seed).to(world.device)
+        size = dataset.tokenizer.vocabulary_size
+        model = EncDec(config.system, size, config.train.seed).to(world.device)
         optimizer = adam(model)
         train_state, run = TrainState(), None
         if world.leads and config.train.start_from is not None and not begun(folder):
@@ -120,7 +122,7 @@ def train(
                 continue
             means, norm = step.accumulator.means(world), float(step.norm)
             _refuse_not_finite(means, norm, train_state, config, folder)
-            stops = world.any(stop.wanted)
+            stops = world.any(stop.requested)
             pace = clock.read()
             next_look = train_state.step + _steps_a_look(world, pace)
             look = _look(config, batches, train_state, behind.batch, means, norm, rate, pace)
@@ -262,7 +264,7 @@ def _beginning(
     return RunStart(
         system=config.system.name,
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
-        vocabulary=len(dataset.subwords),
+        vocabulary=dataset.tokenizer.vocabulary_size,
         num_pairs=config.data.pairs or len(dataset["train"]),
         num_epochs=config.train.epochs,
         device=str(world.device),

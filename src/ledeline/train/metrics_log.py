@@ -1,17 +1,10 @@
-"""What a run writes about itself: `metrics.jsonl`, TensorBoard's files, and what it ran on."""
+"""What a run writes about itself: `metrics.jsonl` and TensorBoard's files."""
 
 import json
-import platform
-import shlex
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import torch
-
-from ledeline import __version__
 from ledeline.core.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -81,31 +74,3 @@ def _upto(line: str, step: int) -> bool:
         return int(json.loads(line)["step"]) <= step
     except (ValueError, KeyError, TypeError):
         return False
-
-
-def circumstances() -> dict[str, Any]:
-    """What a run ran on: enough to run it again."""
-    return {
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "ledeline": __version__,
-        "commit": commit(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
-
-
-def commit() -> str | None:
-    """The commit of this code, with a + where it was changed since; None outside a repository."""
-    where = Path(__file__).parent
-    try:
-        head = _git(where, "rev-parse", "HEAD")
-        return head + "+" * bool(_git(where, "status", "--porcelain", "--", str(where.parent)))
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _git(where: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(where), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, distributed
 
 from ledeline.config import TrainConfig
-from ledeline.config.section import load, to_toml, walk
+from ledeline.config.section import flatten
+from ledeline.config.toml import load, to_toml
 from ledeline.core.atomic import atomic_write, locked, make_folder, point, remove_left_over
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
+from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
 from ledeline.model.format.folder import BEST, WEIGHTS, describe, load_model
 from ledeline.model.systems.encdec import EncDec
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
-from ledeline.train.metrics_log import circumstances
 from ledeline.train.processes import World
 from ledeline.train.state import TrainState
 
@@ -140,7 +141,7 @@ class Run:
 
     def _write_model_files(self, folder: Path) -> None:
         """What makes a checkpoint a model that can be used on its own."""
-        describe(folder, self.config.system, self.dataset.subwords, self.dataset.profile)
+        describe(folder, self.config.system, self.dataset.tokenizer)
 
     def _belongs(self) -> dict[str, Any]:
         """What tells this run's checkpoints from others'."""
@@ -161,11 +162,7 @@ class Run:
 
 def values(config: TrainConfig) -> dict[str, Any]:
     """Every dotted key of a configuration with its value."""
-    found = {}
-    for key, _ in walk(TrainConfig):
-        part, _, name = key.partition(".")
-        found[key] = getattr(getattr(config, part), name)
-    return found
+    return flatten(config)
 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[tuple[str, Any, Any]]:
@@ -213,11 +210,11 @@ def begun(folder: Path) -> bool:
 def start_from(folder: Path, model: EncDec, dataset: Dataset) -> None:
     """Give a model the weights of another one that reads and writes the same."""
     there = load_model(folder)
-    same_text = there.subwords.types == dataset.subwords.types and there.profile is dataset.profile
-    if not same_text:
+    if there.tokenizer != dataset.tokenizer:
+        profile = there.tokenizer.profile.name
         raise ModelError(
             f"{folder} has other sub-words or another text profile than {dataset.folder}; prepare "
-            f"the dataset with --subword.reuse={folder} and --text.profile={there.profile.name}"
+            f"the dataset with --subword.reuse={folder} and --text.profile={profile}"
         )
     for key in SHAPE:
         part, _, name = key.partition(".")
