@@ -61,7 +61,7 @@ def request_schema(limits: LimitsConfig) -> type[HeadlinesRequest]:
     return create_model("HeadlinesRequest", __base__=HeadlinesRequest, __doc__=about, **request)
 
 
-def _search_field(key: ConfigField, limits: Limits) -> tuple[Any, Any]:
+def _search_field(key: ConfigField, limits: LimitsConfig) -> tuple[Any, Any]:
     """A field of the request made of a key of the search: its type, and its default and text."""
     smallest = next((one.minimum for one in key.limits if one.minimum is not None), None)
     largest = getattr(limits, key.name, _LARGEST.get(key.name))

@@ -52,7 +52,7 @@ class Decoder(nn.Module):
         self.attention = attention
         self.dropout = dropout
 
-    def initialize_(self, generator: torch.Generator) -> None:
+    def initialize_(self, generator: torch.Generator) -> None:  # noqa: ARG002
         """Open the forget gates of every layer at first."""
         for layer in (self.first, *self.upper):
             open_forget_gates(cast(nn.Linear, layer).bias)
