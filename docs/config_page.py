@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ledeline.config import PrepareConfig, TrainConfig
+from ledeline.config import PrepareConfig
 from ledeline.config.section import ByName, Field, fields, name_field, walk
 from ledeline.config.values import as_toml
 from ledeline.server.settings import ServeConfig
+from ledeline.train.config import TrainConfig
 
 PAGE = Path(__file__).with_name("config.md")
 

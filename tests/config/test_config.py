@@ -33,7 +33,7 @@ def test_shipped_configurations_are_sound(path: Path) -> None:
 
 class TestThePapersFour:
     def test_names(self) -> None:
-        names = {path.stem: load(TrainConfig, path).system.name for path in PAPER}
+        names = {path.stem: load(TrainConfig, path).model.name for path in PAPER}
         assert names == {
             "paper-encdec": "EncDec",
             "paper-sgate": "EncDec+sGate",

@@ -9,7 +9,7 @@ import pytest
 from ledeline.evaluation.aligner import METHODS, STAGE, align, alignments, methods
 from ledeline.evaluation.alignment import Links, Rule, attention_links, owners, spm_links, to_words
 from ledeline.evaluation.tracing import LONGEST, read_pair
-from ledeline.inference.attribution import force
+from ledeline.inference.attribution import teacher_force
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 
@@ -53,7 +53,7 @@ def test_pairs_one_by_one_and_together(loaded: ModelBundle) -> None:
 def test_links_are_those_of_the_steps_that_write(loaded: ModelBundle) -> None:
     for (lede, headline), links in zip(PAIRS, align_each(loaded, PAIRS), strict=True):
         reading = read_pair(loaded, lede, headline)
-        (seen,) = force(loaded.model, [(reading.lede.ids, reading.ids)])
+        (seen,) = teacher_force(loaded.model, [(reading.lede.ids, reading.ids)])
         both = (
             owners(lede, loaded.tokenizer),
             owners(headline, loaded.tokenizer, headline=True),
@@ -74,7 +74,7 @@ def test_words_left_to_padding(loaded: ModelBundle) -> None:
     some = False
     for (lede, headline), aligned in zip(PAIRS, alignments(loaded, PAIRS), strict=True):
         reading = read_pair(loaded, lede, headline)
-        (seen,) = force(loaded.model, [(reading.lede.ids, reading.ids)], padded=True)
+        (seen,) = teacher_force(loaded.model, [(reading.lede.ids, reading.ids)], padded=True)
         assert seen.q is not None
         words = owners(lede, loaded.tokenizer)
         expected = set()
