@@ -116,7 +116,7 @@ def forced_score(model: Any, source: list[int], best: Hypothesis) -> float:
     """The log-probability of a hypothesis, teacher-forced."""
     pairs = model.pairs(Batch.of([(source, list(best.ids))]))
     steps = len(best.ids) + (not best.truncated)
-    return float(model.trace(pairs).log_probabilities[0, :steps].sum())
+    return model.trace(pairs).log_probabilities[0, :steps].sum().item()  # type: ignore[no-any-return]
 
 
 GRU = GruConfig(embedding_size=3, hidden_size=4, dropout=0.0)

@@ -23,13 +23,13 @@ from pages import ROOT
 FIRST = ROOT / "tests" / "train" / "stored" / "0.1.0" / "run" / "checkpoints" / "00000034"
 
 
-@pytest.mark.parametrize(("folder", "version"), [(FIRST, 1), (SHIPPED, 2)], ids=["1", "2"])
-def test_folders_of_the_first_version(folder: Path, version: int) -> None:
+@pytest.mark.parametrize(("folder", "version", "c"), [(FIRST, 1, 5.0), (SHIPPED, 2, 10.0)])
+def test_folders_of_the_first_version(folder: Path, version: int, c: float) -> None:
     about = json.loads((folder / "model.json").read_text())
     assert (about["version"], about["system"]) == (version, "EncDec+sGate+SPM")
     loaded = load_model(folder)
     assert loaded.model.config.name == "EncDec+sGate+SPM"
-    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=10.0)
+    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=c)
     if version == 1:  # the weights are those of the file
         stored = load_file(folder / "model.safetensors")
         assert stored.keys() == loaded.model.state_dict().keys()
