@@ -21,15 +21,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 from safetensors.torch import save_file
 
 import command
-from ledeline.config import ModelConfig, SystemConfig
 from ledeline.data.dataset import Dataset
+from ledeline.model.build import build
 from ledeline.model.format.folder import describe
-from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import generate as generate_stories
+from systems import encdec
 
 DRIVER = """
 import atexit, os, sys, time, types
@@ -486,9 +485,8 @@ def model(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> Pa
     """The folder of a small model that has learnt nothing."""
     folder = tmp_path_factory.mktemp("model")
     dataset = Dataset(prepare_newsroom(folder, 200, seed=1, merges=200, num_valid=10))
-    system = SystemConfig(model=ModelConfig(embedding_size=8, hidden_size=8, layers=1))
-    torch.manual_seed(1)
-    weights = EncDec(system, dataset.tokenizer.vocabulary_size).state_dict()
+    system = encdec(embedding_size=8, hidden_size=8, layers=1)
+    weights = build(system, dataset.tokenizer.vocabulary_size, seed=1).state_dict()
     describe(folder, system, dataset.tokenizer)
     save_file({name: one.clone() for name, one in weights.items()}, folder / "model.safetensors")
     return folder

@@ -5,9 +5,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from ledeline.core.atomic import full_disk, locked, make_folder
+from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder
 from ledeline.core.errors import ConfigError, CorpusError
-from ledeline.core.progress import Progress, counted, silent
+from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.corpus import BadRow
 from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.inputs import File, Input
@@ -34,7 +34,7 @@ def open_output(
     *,
     as_json: bool = False,
     resume: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Iterator[GrowingFile | ParquetTable]:
     """Give what writes headlines to a file, in the format its name says; one run at a time.
 
@@ -48,7 +48,7 @@ def open_output(
         raise CorpusError(f"{path} is the input; name another output")
     make_folder(path.parent)
     full = CorpusError(f"{path}: the disk is full; make room and continue with --resume")
-    with locked(path, CorpusError), full_disk(full):
+    with exclusive_lock(path, CorpusError), explain_full_disk(full):
         _refuse_taken(path, resume=resume)
         with closing(_opened(path, given, column or COLUMN, as_json, progress)) as output:
             yield output
@@ -119,7 +119,7 @@ def _opened(
         return ParquetTable(path, given, column)
     form = _format(path, given, column, as_json)
     if form.is_table and given.can_be_read_again:
-        records = counted(given.records(whole=True), "check", None, progress)
+        records = track_progress(given.records(whole=True), "check", None, progress)
         for record in records:
             if not isinstance(record, BadRow):
                 form.beginning(record)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ledeline.core.atomic import atomic_write, hidden
+from ledeline.core.atomic import atomic_write, hidden_path
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.inputs import File, Input
@@ -26,7 +26,7 @@ HEADLINE: Final = "headline"  # in the journal
 
 def journal_path(path: Path) -> Path:
     """The journal of a table."""
-    return hidden(path, "partial.jsonl")
+    return hidden_path(path, "partial.jsonl")
 
 
 class ParquetTable:

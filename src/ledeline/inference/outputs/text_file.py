@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
-from ledeline.core.atomic import flush
+from ledeline.core.atomic import fsync
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.records import Record
@@ -86,8 +86,8 @@ class GrowingFile:
     def finish(self) -> None:
         """See to it that the file is there, with its header, and on the disk."""
         self._append(b"")
-        flush(self._path)
-        flush(self._path.parent)
+        fsync(self._path)
+        fsync(self._path.parent)
 
     def _append(self, data: bytes) -> None:
         """Append all or nothing."""
