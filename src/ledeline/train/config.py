@@ -26,11 +26,15 @@ class TrainConfig:
     """Everything `ledeline train` needs."""
 
     data: Annotated[DataConfig, ""]
-    system: Annotated[Any, "", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
+    system: Annotated[Any, "The model, and its sizes.", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
     addons: Annotated[Sections, "", spread(ADDON_CONFIGS)] = Sections()
-    init: Annotated[Any, "", by_name(INITIALIZATIONS)] = UniformInit()
-    optimizer: Annotated[Any, "", by_name(OPTIMIZERS)] = AdamConfig()
-    schedule: Annotated[Any, "", by_name(SCHEDULES)] = HalvingSchedule()
+    init: Annotated[Any, "The weights at the start.", by_name(INITIALIZATIONS)] = UniformInit()
+    optimizer: Annotated[Any, "How each step changes the weights.", by_name(OPTIMIZERS)] = (
+        AdamConfig()
+    )
+    schedule: Annotated[
+        Any, "How the learning rate changes during training.", by_name(SCHEDULES)
+    ] = HalvingSchedule()
     train: Annotated[LoopConfig, ""] = LoopConfig()
     validation: Annotated[ValidationConfig, ""] = ValidationConfig()
     run: Annotated[RunConfig, ""] = RunConfig()
