@@ -224,8 +224,8 @@ class AlignmentScore:
     precision: float
     recall: float
     error_rate: float  # AER: 1 - 2 |A and S| / (|A| + |S|)
-    num_predicted: int
-    num_gold: int
+    num_predicted: int | None = None  # links; None in a score from a file that does not say
+    num_gold: int | None = None
     num_dropped: int | None = None  # by gold; None where the numbers of words are not known
     dropped_precision: float | None = None
     dropped_recall: float | None = None
