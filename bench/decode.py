@@ -44,6 +44,7 @@ from ledeline.search.beam import PACES, Pace
 from ledeline.synth.newsroom import generate as newsroom
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 from machine import cpu_precisions, described
 
 LENGTH, PLAIN_BATCH = 18, 32
@@ -124,7 +125,9 @@ def untrained(options: argparse.Namespace) -> ModelBundle:
     subwords = Subwords.learn(words, options.merges, unknown_words=profile.unknown_words)
     gate, spm = GateConfig(enabled=True), SpmConfig(enabled=True)
     system = SystemConfig(model=options.sizes, gate=gate, spm=spm)
-    return ModelBundle(EncDec(system, len(subwords)).eval().to(DEVICE), subwords, profile)
+    return ModelBundle(
+        EncDec(system, len(subwords)).eval().to(DEVICE), Tokenizer(profile, subwords)
+    )
 
 
 def ledes_of(options: argparse.Namespace) -> list[str]:
@@ -237,8 +240,8 @@ def main() -> None:
             ]
         print("\n" + "\n".join(lines))
     if options.plain:
-        words = loaded.profile.words
-        sources = [loaded.subwords.encode(words(text)) for text in texts[: options.plain]]
+        tokenizer = loaded.tokenizer
+        sources = [tokenizer.encode(tokenizer.words(text)) for text in texts[: options.plain]]
         rate = plain_rate(loaded.model, sources, search_options)
         scaled = f"so {len(texts) / rate:.1f} s for all, if it went on so"
         print(f"plain PyTorch, search alone: {rate:.1f} ledes/s ({len(sources)} ledes), {scaled}")

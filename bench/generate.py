@@ -132,7 +132,8 @@ class Peer:
 def speed(options: argparse.Namespace) -> None:
     texts = [lede for lede, _ in pairs_of(options, options.number)]
     loaded = load_model(options.model)
-    sources = [loaded.subwords.encode(loaded.profile.words(text)) for text in texts]
+    tokenizer = loaded.tokenizer
+    sources = [tokenizer.encode(tokenizer.words(text)) for text in texts]
     runners: list[Ours | Plain | Peer] = [
         *(Ours(options.model, precision, texts) for precision in cpu_precisions()),
         Plain(options.model, sources),
@@ -199,8 +200,8 @@ def quality(options: argparse.Namespace) -> None:
     for precision in cpu_precisions():
         headliner = Headliner.load(options.model, precision=precision, device="cpu")
         wanted = Options(search=SearchConfig(beam=options.beam))
-        profile = load_model(options.model).profile
-        references = [profile.join(profile.headline(profile.words(head))) for _, head in pairs]
+        tokenizer = load_model(options.model).tokenizer
+        references = [tokenizer.join(tokenizer.headline_words(head)) for _, head in pairs]
         found = list(headliner.stream((lede for lede, _ in pairs), options=wanted))
         texts[precision] = [headline.text for headline in found]
         settings = rouge.Settings(stem=False)

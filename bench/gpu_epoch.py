@@ -126,7 +126,7 @@ def dataset_for(options: argparse.Namespace, folder: Path) -> Path:
 
 def write_longer(dataset: Dataset, folder: Path, num_pairs: int) -> None:
     """The same dataset with so many training pairs: its own, over and over."""
-    writer = DatasetWriter(folder, dataset.profile, dataset.subwords)
+    writer = DatasetWriter(folder, dataset.tokenizer)
     for name, split in dataset.splits.items():
         wanted = num_pairs if name == "train" else len(split)
         sides = [repeated(side, wanted) for side in (split.sources, split.headlines)]

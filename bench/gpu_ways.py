@@ -33,6 +33,7 @@ from ledeline.model.pairs import Pairs
 from ledeline.model.systems.encdec import EncDec
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.cuda_graphs import Captured, CudaGraphs, Work
 from ledeline.train.device_data import Resident
 from ledeline.train.precision import precision
@@ -75,7 +76,7 @@ def made_up(sizes: Sizes, shape: Shape) -> Split:
     sides = (random_ids(sizes, shape.batch, one) for one in (shape.source, shape.headline - 1))
     parts = [(ids.flatten().numpy(), np.full(len(ids), ids.shape[1])) for ids in sides]
     with TemporaryDirectory() as folder:
-        writer = DatasetWriter(Path(folder), PAPER, Subwords.learn({"word": 1}, 0))
+        writer = DatasetWriter(Path(folder), Tokenizer(PAPER, Subwords.learn({"word": 1}, 0)))
         writer.write_split("train", [Chunk(*parts[0], *parts[1])])
         writer.finish()
         return Dataset(Path(folder))["train"]  # its files stay mapped

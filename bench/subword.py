@@ -72,7 +72,7 @@ def read_lines(options: argparse.Namespace) -> Iterator[str]:
         dataset = Dataset(options.input)
         for pair in map(dataset["train"].__getitem__, range((options.lines + 1) // 2)):
             for ids in pair:
-                yield " ".join(dataset.subwords.decode(ids))
+                yield " ".join(dataset.tokenizer.decode_words(ids))
     elif options.input:
         with options.input.open(encoding="utf-8") as file:
             yield from file

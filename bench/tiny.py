@@ -27,6 +27,7 @@ from ledeline.data.prepare import prepare
 from ledeline.synth.newsroom import Story, write
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 MODEL = ModelConfig(embedding_size=6, hidden_size=8)
 MERGES = 600
@@ -134,6 +135,6 @@ def model() -> Path:
     system = SystemConfig(model=MODEL, gate=GateConfig(enabled=True), spm=SpmConfig(enabled=True))
     place = folder() / "model"
     place.mkdir()
-    describe(place, system, subwords, PAPER)
+    describe(place, system, Tokenizer(PAPER, subwords))
     save_file(EncDec(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
     return place

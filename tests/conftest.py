@@ -31,6 +31,7 @@ from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 # No deadlines: speed is measured in bench/. On a shared runner every run tries the same examples.
 settings.register_profile("default", deadline=None)
@@ -162,7 +163,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.4, generator=dice)
         folder = tmp_path_factory.mktemp("model")
-        describe(folder, system, subwords, PROFILES[profile])
+        describe(folder, system, Tokenizer(PROFILES[profile], subwords))
         save_file(model.state_dict(), folder / "model.safetensors")
         return folder
 

@@ -487,8 +487,8 @@ def model(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> Pa
     dataset = Dataset(prepare_newsroom(folder, 200, seed=1, merges=200, num_valid=10))
     system = SystemConfig(model=ModelConfig(embedding_size=8, hidden_size=8, layers=1))
     torch.manual_seed(1)
-    weights = EncDec(system, len(dataset.subwords)).state_dict()
-    describe(folder, system, dataset.subwords, dataset.profile)
+    weights = EncDec(system, dataset.tokenizer.vocabulary_size).state_dict()
+    describe(folder, system, dataset.tokenizer)
     save_file({name: one.clone() for name, one in weights.items()}, folder / "model.safetensors")
     return folder
 

@@ -14,6 +14,7 @@ from ledeline.data.batches import Batches, Position
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import EOS, PAD, Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 Pairs = list[tuple[list[int], list[int]]]
 
@@ -50,7 +51,7 @@ def pairs() -> Pairs:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, pairs: Pairs, subwords: Subwords) -> Path:
     folder = tmp_path_factory.mktemp("dataset")
-    writer = DatasetWriter(folder, NATURAL, subwords)
+    writer = DatasetWriter(folder, Tokenizer(NATURAL, subwords))
     writer.write_split("train", chunked(pairs, 64))
     writer.write_split("valid", chunked(pairs[:7], 3))
     writer.write_split("empty", iter(()))
@@ -67,8 +68,7 @@ class TestFormat:
     def test_what_was_written_is_read(self, folder: Path, pairs: Pairs, subwords: Subwords) -> None:
         dataset = Dataset(folder)
         dataset.verify()
-        assert dataset.profile is NATURAL
-        assert dataset.subwords.types == subwords.types
+        assert dataset.tokenizer == Tokenizer(NATURAL, subwords)
         assert [dataset["train"][i] for i in range(1000)] == pairs
         assert len(dataset["valid"]) == 7
         assert len(dataset["empty"]) == 0
@@ -86,7 +86,7 @@ class TestFormat:
         alphabet = [chr(code) for code in range(0x4E00, 0x4E00 + 20_000)]
         alphabet += [chr(code) for code in range(0xAC00, 0xAC00 + 11_000)]
         alphabet += [chr(code) for code in range(0x20000, 0x20000 + 3000)]
-        writer = DatasetWriter(tmp_path, PAPER, Subwords([], alphabet))
+        writer = DatasetWriter(tmp_path, Tokenizer(PAPER, Subwords([], alphabet)))
         pairs = [([65_535, 65_536, 68_003], [5])]
         writer.write_split("train", chunked(pairs, 1))
         writer.finish()
@@ -134,7 +134,7 @@ class TestRefusal:
         self, copy: Path, monkeypatch: pytest.MonkeyPatch, pairs: Pairs, subwords: Subwords
     ) -> None:
         monkeypatch.setattr(dataset_module, "BLOCK", 256)
-        writer = DatasetWriter(copy, NATURAL, subwords)
+        writer = DatasetWriter(copy, Tokenizer(NATURAL, subwords))
         writer.write_split("train", chunked(pairs, 64))
         writer.finish()
         name = copy / "train.source.ids.bin"

@@ -24,6 +24,7 @@ from ledeline.model.format.folder import describe
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
 from ledeline.text.subwords import UNK, Subwords
+from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT
 
 CONFIGS = ROOT / "configs"
@@ -58,7 +59,7 @@ def decoded(dataset: Dataset, split: str) -> list[tuple[str, str]]:
     """The pairs of a split as text again."""
 
     def text(ids: list[int]) -> str:
-        return dataset.profile.join(dataset.subwords.decode(ids))
+        return dataset.tokenizer.decode(ids)
 
     pairs = dataset[split]
     return [
@@ -74,12 +75,12 @@ class TestWhole:
         prepared = run(tmp_path, TABLE, f"--text.profile={profile}")
         dataset = Dataset(prepared.folder)
         dataset.verify()
-        assert dataset.profile.name == profile
+        assert dataset.tokenizer.profile.name == profile
         expected = []
         for row in rows:
-            lede = dataset.profile.words(str(row["lede"]))
-            headline = dataset.profile.headline(dataset.profile.words(str(row["headline"])))
-            expected.append((dataset.profile.join(lede), dataset.profile.join(headline)))
+            lede = dataset.tokenizer.words(str(row["lede"]))
+            headline = dataset.tokenizer.headline_words(str(row["headline"]))
+            expected.append((dataset.tokenizer.join(lede), dataset.tokenizer.join(headline)))
         assert decoded(dataset, "train") == expected
         if profile == "natural":
             assert expected[0] == (rows[0]["lede"], rows[0]["headline"])
@@ -102,9 +103,9 @@ class TestWhole:
         write_jsonl(tmp_path / "train.jsonl", rows[:100])
         write_jsonl(tmp_path / "valid.jsonl", [{"lede": "zyzzyva " * 20, "headline": "zyzzyva"}])
         run(tmp_path, TABLE, '--corpus.valid="valid.jsonl"')
-        with_valid = Dataset(tmp_path / "out").subwords.types
+        with_valid = Dataset(tmp_path / "out").tokenizer.types
         run(tmp_path, TABLE, "--dataset.overwrite=true")
-        assert Dataset(tmp_path / "out").subwords.types == with_valid
+        assert Dataset(tmp_path / "out").tokenizer.types == with_valid
 
     def test_what_is_held_out_teaches_no_subwords(self, tmp_path: Path) -> None:
         rows = stories(100)
@@ -113,7 +114,7 @@ class TestWhole:
         write_jsonl(tmp_path / "test.jsonl", held_out)
         prepared = run(tmp_path, TABLE, "--corpus.test=test.jsonl")
         assert prepared.report.dropped["train"] == {"also in a held-out split": 50}
-        assert "zy@@" not in Dataset(tmp_path / "out").subwords.types
+        assert "zy@@" not in Dataset(tmp_path / "out").tokenizer.types
 
     def test_subwords_can_be_reused(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(200))
@@ -126,7 +127,7 @@ class TestWhole:
             f"--subword.reuse={tmp_path / 'out'}",
             f"--dataset.output={tmp_path / 'b'}",
         )
-        assert Dataset(tmp_path / "b").subwords.types == first.subwords.types
+        assert Dataset(tmp_path / "b").tokenizer == first.tokenizer
         with pytest.raises(ConfigError, match=r"subword\.reuse: .* has the text profile paper"):
             run(
                 tmp_path,
@@ -143,8 +144,8 @@ class TestWhole:
         ]
         write_jsonl(tmp_path / "train.jsonl", rows)
         dataset = Dataset(run(tmp_path, TABLE, "--text.profile=natural").folder)
-        assert dataset.profile is NATURAL
-        assert TYPOGRAPHIC.keys().isdisjoint(dataset.subwords.alphabet)
+        assert dataset.tokenizer.profile is NATURAL
+        assert TYPOGRAPHIC.keys().isdisjoint(dataset.tokenizer.subwords.alphabet)
         straight = 'Japan\'s "talks" - a first - was 3-4...', '"talks" - Japan\'s'
         assert decoded(dataset, "train")[0] == straight
 
@@ -153,12 +154,12 @@ class TestWhole:
         subwords = Subwords([], "Japnsotlk￭’")
         model = tmp_path / "model"
         model.mkdir()
-        describe(model, SystemConfig(), subwords, NATURAL)
+        describe(model, SystemConfig(), Tokenizer(NATURAL, subwords))
         write_jsonl(tmp_path / "train.jsonl", [{"lede": "Japan’s “no”", "headline": "Japan’s"}])
         options = "--text.profile=natural", f"--subword.reuse={model}"
         dataset = Dataset(run(tmp_path, TABLE, *options).folder)
-        assert dataset.profile is NATURAL.keeping("’")
-        assert dataset.profile.words("’“") == ["’", '￭"']
+        assert dataset.tokenizer.profile is NATURAL.keeping("’")
+        assert dataset.tokenizer.words("’“") == ["’", '￭"']
         source, headline = dataset["train"][0]
         assert subwords.decode(headline) == ["Japan", "￭’s"]
         assert source == subwords.encode(["Japan", "￭’s", '"￭', "no", '￭"'])
@@ -170,13 +171,13 @@ class TestWhole:
         run(tmp_path, TABLE)
         first, model = Dataset(tmp_path / "out"), tmp_path / "model"
         model.mkdir()
-        describe(model, SystemConfig(), first.subwords, first.profile)
-        monkeypatch.setattr("ledeline.model.format.folder.SHIPPED", model)
+        describe(model, SystemConfig(), first.tokenizer)
+        monkeypatch.setattr("ledeline.core.shipped.SHIPPED", model)
         write_jsonl(tmp_path / "train.jsonl", stories(50, seed=9))
         for name, folder in {"b": str(model), "c": "shipped"}.items():
             options = f"--subword.reuse={folder}", f"--dataset.output={tmp_path / name}"
             run(tmp_path, TABLE, *options)
-            assert Dataset(tmp_path / name).subwords.types == first.subwords.types
+            assert Dataset(tmp_path / name).tokenizer == first.tokenizer
         (model / "subwords.json").unlink()
         with pytest.raises(LedelineError, match=r"subwords\.json"):
             run(tmp_path, TABLE, f"--subword.reuse={model}", f"--dataset.output={tmp_path / 'd'}")
@@ -210,7 +211,7 @@ class TestWhole:
         source, headline = dataset["train"][0]
         assert source.count(UNK) == 2
         assert headline[-1] == UNK
-        assert "K" not in dataset.subwords.alphabet  # a mark is no text to learn from
+        assert "K" not in dataset.tokenizer.subwords.alphabet  # a mark is no text to learn from
 
 
 class TestSplits:

@@ -55,8 +55,8 @@ def test_links_are_those_of_the_steps_that_write(loaded: ModelBundle) -> None:
         reading = read_pair(loaded, lede, headline)
         (seen,) = force(loaded.model, [(reading.lede.ids, reading.ids)])
         both = (
-            owners(lede, loaded.profile, loaded.subwords),
-            owners(headline, loaded.profile, loaded.subwords, headline=True),
+            owners(lede, loaded.tokenizer),
+            owners(headline, loaded.tokenizer, headline=True),
         )
         for method, shift in (("attention", 0), ("attention-shifted", 1)):
             fine = attention_links(seen.attention, len(reading.ids), shift)
@@ -76,7 +76,7 @@ def test_words_left_to_padding(loaded: ModelBundle) -> None:
         reading = read_pair(loaded, lede, headline)
         (seen,) = force(loaded.model, [(reading.lede.ids, reading.ids)], padded=True)
         assert seen.q is not None
-        words = owners(lede, loaded.profile, loaded.subwords)
+        words = owners(lede, loaded.tokenizer)
         expected = set()
         for step in range(len(reading.ids) + 1, len(reading.lede.ids)):
             type_ = int(seen.q[step].argmax())
@@ -127,8 +127,8 @@ def test_what_is_too_long_is_linked_as_far_as_it_is_read(loaded: ModelBundle, nu
         assert 0 < len(reading.lede.ids) <= LONGEST
         assert 0 < len(reading.ids) == len(reading.owners) <= LONGEST
         (aligned,) = alignments(loaded, [pair])
-        last = owners(pair[0], loaded.profile, loaded.subwords)[len(reading.lede.ids) - 1]
-        headline_owners = owners(pair[1], loaded.profile, loaded.subwords, headline=True)
+        last = owners(pair[0], loaded.tokenizer)[len(reading.lede.ids) - 1]
+        headline_owners = owners(pair[1], loaded.tokenizer, headline=True)
         read = set(headline_owners[: len(reading.ids)])
         assert {j for _, j in aligned.links["attention"]} == read
         for links in by_model(aligned.links).values():

@@ -29,6 +29,7 @@ from ledeline.evaluation.alignment import (
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import NATURAL, PAPER, Profile, clean
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 link_sets = st.frozensets(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12)
 
@@ -109,9 +110,10 @@ def test_wrong_gold_is_refused_by_line(lines: list[str], message: str) -> None:
 # -- sub-words -> words ---------------------------------------------------------------------------
 
 
-def learn(texts: list[str], profile: Profile, num_merges: int = 300) -> Subwords:
+def learn(texts: list[str], profile: Profile, num_merges: int = 300) -> Tokenizer:
     counts = Counter(word for text in texts for word in profile.words(text))
-    return Subwords.learn(counts, num_merges, unknown_words=profile.unknown_words)
+    subwords = Subwords.learn(counts, num_merges, unknown_words=profile.unknown_words)
+    return Tokenizer(profile, subwords)
 
 
 @pytest.fixture(scope="module")
@@ -120,16 +122,16 @@ def stories() -> list[Story]:
 
 
 def pieces_by_owner(
-    text: str, profile: Profile, subwords: Subwords, *, headline: bool = False
+    text: str, tokenizer: Tokenizer, *, headline: bool = False
 ) -> dict[int, list[str]]:
     """The words of each chunk, told by the owners of the sub-words of the whole text."""
-    words = profile.words(text)
-    ids = subwords.encode(profile.headline(words) if headline else words)
-    numbers = owners(text, profile, subwords, headline=headline)
+    words = tokenizer.headline_words(text) if headline else tokenizer.words(text)
+    ids = tokenizer.encode(words)
+    numbers = owners(text, tokenizer, headline=headline)
     assert len(numbers) == len(ids)
     assert numbers == sorted(numbers)
     by_owner = groupby(zip(numbers, ids, strict=True), key=lambda pair: pair[0])
-    return {number: subwords.decode(i for _, i in group) for number, group in by_owner}
+    return {number: tokenizer.decode_words(i for _, i in group) for number, group in by_owner}
 
 
 def paper_text(chunk: str) -> str:
@@ -138,26 +140,26 @@ def paper_text(chunk: str) -> str:
 
 def test_owners_in_the_natural_profile(stories: list[Story]) -> None:
     texts = [text for story in stories for text in (story.lede, story.headline)]
-    subwords = learn(texts, NATURAL)
+    tokenizer = learn(texts, NATURAL)
     for text in texts:
         for headline in (False, True):
-            pieces = pieces_by_owner(text, NATURAL, subwords, headline=headline)
+            pieces = pieces_by_owner(text, tokenizer, headline=headline)
             assert [NATURAL.join(pieces[number]) for number in sorted(pieces)] == text.split()
 
 
 def test_owners_in_the_paper_profile(stories: list[Story]) -> None:
     texts = [text for story in stories for text in (story.lede, story.headline)]
-    subwords = learn(texts, PAPER)
+    tokenizer = learn(texts, PAPER)
     for text in texts:
-        pieces = pieces_by_owner(text, PAPER, subwords)
+        pieces = pieces_by_owner(text, tokenizer)
         chunks = [paper_text(chunk) for chunk in text.split()]
         assert ["".join(pieces[number]) for number in range(len(chunks))] == chunks
 
 
 def test_owners_of_paper_headlines(stories: list[Story]) -> None:
-    subwords = learn([story.lede for story in stories], PAPER)
+    tokenizer = learn([story.lede for story in stories], PAPER)
     for story in stories:  # ledes have the punctuation that headlines lose
-        pieces = pieces_by_owner(story.lede, PAPER, subwords, headline=True)
+        pieces = pieces_by_owner(story.lede, tokenizer, headline=True)
         chunks = [paper_text(chunk).rstrip(",.") for chunk in story.lede.split()]
         found = ["".join(pieces.get(number, [])) for number in range(len(chunks))]
         assert [word.removesuffix("'") for word in found] == [w.removesuffix("'") for w in chunks]
@@ -183,19 +185,21 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("text", "expected"), BY_HAND)
 def test_owners_by_hand(text: str, expected: str) -> None:
-    subwords = learn([text, "x"], PAPER)
-    pieces = pieces_by_owner(text, PAPER, subwords).items()
+    tokenizer = learn([text, "x"], PAPER)
+    pieces = pieces_by_owner(text, tokenizer).items()
     found = " ".join(f"{word}/{number}" for number, words in pieces for word in words)
     assert found.replace("<unk>", "UNK") == expected
 
 
 def test_owners_of_a_paper_headline_by_hand() -> None:
     text = "- Oil, -- gas 'up' , again !"
-    subwords = Subwords([], "abcdefghijklmnopqrstuvwxyz")  # a sub-word for each letter
+    tokenizer = Tokenizer(
+        PAPER, Subwords([], "abcdefghijklmnopqrstuvwxyz")
+    )  # a sub-word for each letter
     expected = [1, 1, 1, 3, 3, 3, 4, 4, 6, 6, 6, 6, 6]
-    assert owners(text, PAPER, subwords, headline=True) == expected
-    assert owners(", .", PAPER, subwords, headline=True) == []
-    assert owners(", .", PAPER, subwords) == [0, 1]
+    assert owners(text, tokenizer, headline=True) == expected
+    assert owners(", .", tokenizer, headline=True) == []
+    assert owners(", .", tokenizer) == [0, 1]
 
 
 awkward = st.lists(
@@ -214,28 +218,28 @@ awkward = st.lists(
 @example(["U.S."], " ")
 def test_owners_of_any_text(profile: Profile, chunks: list[str], space: str) -> None:
     text = space.join(chunks)
-    subwords = Subwords([], "")  # a sub-word <unk> for each character
-    numbers = owners(text, profile, subwords)
+    tokenizer = Tokenizer(profile, Subwords([], ""))  # a sub-word <unk> for each character
+    numbers = owners(text, tokenizer)
     words, num_chunks = profile.words(text), len(clean(text).split())
-    assert len(numbers) == len(subwords.encode(words))
+    assert len(numbers) == len(tokenizer.encode(words))
     assert list(dict.fromkeys(numbers)) == list(range(num_chunks))  # none is without a sub-word
-    kept = owners(text, profile, subwords, headline=True)
-    assert len(kept) == len(subwords.encode(profile.headline(words)))
+    kept = owners(text, tokenizer, headline=True)
+    assert len(kept) == len(tokenizer.encode(profile.headline(words)))
     assert not Counter(kept) - Counter(numbers)
 
 
 @pytest.mark.parametrize("profile", [PAPER, NATURAL], ids=["paper", "natural"])
 @given(awkward)
 def test_chunks_inside_raw_text_keep_their_words(profile: Profile, chunks: list[str]) -> None:
-    subwords = Subwords([], "")
+    tokenizer = Tokenizer(profile, Subwords([], ""))
     text = clean(" ".join(["The", *chunks, "End"]))
     expected = [
         number
         for number, chunk in enumerate(text.split())
         for word in profile.words(f"Before {chunk} After")[1:-1]
-        for _ in subwords.encode_word(word)
+        for _ in tokenizer.encode_word(word)
     ]
-    assert owners(text, profile, subwords) == expected
+    assert owners(text, tokenizer) == expected
 
 
 def test_words_are_counted_as_they_are_owned() -> None:
@@ -255,10 +259,10 @@ def test_to_words() -> None:
 def test_gold_links_survive_sub_words(stories: list[Story]) -> None:
     """Each sub-word linked as its words are, then back to words: the gold links again."""
     texts = [text for story in stories for text in (story.lede, story.headline)]
-    subwords = learn(texts, NATURAL)
+    tokenizer = learn(texts, NATURAL)
     for story in stories:
         gold = parse(story.alignment)
-        source, headline = (owners(text, NATURAL, subwords) for text in story[:2])
+        source, headline = (owners(text, tokenizer) for text in story[:2])
         fine = {
             (i, j) for i, a in enumerate(source) for j, b in enumerate(headline) if (a, b) in gold
         }

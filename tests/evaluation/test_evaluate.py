@@ -227,7 +227,8 @@ class TestFolder:
     def test_marks_do_not_count(self, systems: dict[str, System], tmp_path: Path) -> None:
         """A model may keep typographic marks; they are compared as if it did not."""
         (one,) = systems["natural"].headliner.models
-        headliner = Headliner([one._replace(profile=one.profile.keeping("’"))], "float32")
+        keeping = replace(one.tokenizer, profile=one.tokenizer.profile.keeping("’"))
+        headliner = Headliner([one._replace(tokenizer=keeping)], "float32")
         system = systems["natural"]._replace(headliner=headliner)
         judged(system, tmp_path, EvaluationSet("m", (), ["Rain’s here"], ["Oslo’s rain"]))
         assert lines(tmp_path / "m" / "reference.txt") == ["Oslo 's rain"]
@@ -575,7 +576,7 @@ def test_the_model_in_the_box_has_a_name(
     monkeypatch, systems: dict[str, System], room: EvaluationSet, tmp_path: Path
 ) -> None:
     system = systems["natural"]
-    monkeypatch.setattr("ledeline.model.format.folder.SHIPPED", Path(system.folders[0]))
+    monkeypatch.setattr("ledeline.core.shipped.SHIPPED", Path(system.folders[0]))
     monkeypatch.chdir(tmp_path)  # where no folder has that name
     judged(system, tmp_path / "named", room)
     judged(system._replace(folders=("shipped",)), tmp_path / "shipped-one", room)

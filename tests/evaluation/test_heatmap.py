@@ -18,6 +18,7 @@ from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 STORY = next(generate(1, 3))
 
@@ -64,16 +65,16 @@ def seen_by_hand(monkeypatch: pytest.MonkeyPatch, attention: Any, q: Any) -> Non
 
 
 def test_names_by_hand(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    subwords = Subwords([("o", "il</w>"), ("i", "l</w>")], "oilup.￭")
-    oil, up, period = (subwords.encode_word(word) for word in ("oil", "up", "￭."))
+    tokenizer = Tokenizer(NATURAL, Subwords([("o", "il</w>"), ("i", "l</w>")], "oilup.￭"))
+    oil, up, period = (tokenizer.encode_word(word) for word in ("oil", "up", "￭."))
     assert list(map(len, (oil, up, period))) == [1, 2, 2]
-    q = np.zeros((5, len(subwords)), np.float32)
-    (end,) = subwords.encode_word("l")
+    q = np.zeros((5, tokenizer.vocabulary_size), np.float32)
+    (end,) = tokenizer.encode_word("l")
     for step, type_ in enumerate([oil[0], up[0], end, period[1], period[0]]):
         q[step, type_] = 0.75
     attention = np.eye(5)[[2, 0, 4, 4, 4]]
     seen_by_hand(monkeypatch, attention, q)
-    model = loaded._replace(subwords=subwords, profile=NATURAL)
+    model = loaded._replace(tokenizer=tokenizer)
     found = heat_map(model, "up oil.", "oil oil")
     assert found.source == ("u·", "p", "oil", "￭·", ".")
     assert found.attention_rows == ("oil (oil)", "oil (u·)", "<eos> (.)")
@@ -98,8 +99,8 @@ def test_places_of_a_type_have_the_same_value(loaded: ModelBundle) -> None:
 
 
 def test_sub_words_for_people() -> None:
-    subwords = Subwords([("￭", ",</w>"), ("￭", "a")], "a￭,", ["UNK"])
-    names = {name: shown(id_, subwords) for id_, name in enumerate(subwords.types)}
+    tokenizer = Tokenizer(NATURAL, Subwords([("￭", ",</w>"), ("￭", "a")], "a￭,", ["UNK"]))
+    names = {name: shown(id_, tokenizer) for id_, name in enumerate(tokenizer.types)}
     specials = ("<pad>", "<unk>", "<bos>", "<eos>")
     assert tuple(names[name] for name in specials) == specials
     assert (names["a"], names["a@@"]) == ("a", "a·")
@@ -108,9 +109,9 @@ def test_sub_words_for_people() -> None:
 
 
 def test_a_text_that_ends_like_a_mark() -> None:
-    subwords = Subwords([("a", "@"), ("a@", "@</w>")], "a@")
-    (whole,) = subwords.encode_word("a@@")
-    assert shown(whole, subwords) == "a@@"
+    tokenizer = Tokenizer(NATURAL, Subwords([("a", "@"), ("a@", "@</w>")], "a@"))
+    (whole,) = tokenizer.encode_word("a@@")
+    assert shown(whole, tokenizer) == "a@@"
 
 
 def test_without_spm(bare: ModelBundle) -> None:

@@ -26,6 +26,7 @@ from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import EOS, PAD, UNK, Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 # --- groups ---------------------------------------------------------------------------------------
 
@@ -98,7 +99,7 @@ def loaded(make_model: Callable[..., Path]) -> ModelBundle:
     ]
     subwords = Subwords(merges, "oilfrmseaft.", PAPER.unknown_words)
     model = load_model(make_model("paper"))
-    return model._replace(subwords=subwords)
+    return model._replace(tokenizer=Tokenizer(PAPER, subwords))
 
 
 def one_hot(rows: list[int], width: int) -> Any:
@@ -112,7 +113,7 @@ def seen(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     """Decides what is seen at each token of HEADLINE: types by the SPM, places by attention."""
 
     def decide(types: list[int], places: list[int]) -> None:
-        q = one_hot([*types, EOS], len(loaded.subwords))
+        q = one_hot([*types, EOS], loaded.tokenizer.vocabulary_size)
 
         def force(model: Any, pairs: Any, *, padded: bool) -> Iterator[Seen]:
             for source, headline in pairs:
@@ -126,16 +127,16 @@ def seen(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 
 def test_the_model_cuts_words_as_meant(loaded: ModelBundle) -> None:
-    assert [len(loaded.subwords.encode_word(word)) for word in WHOLE] == [1] * 5
+    assert [len(loaded.tokenizer.encode_word(word)) for word in WHOLE] == [1] * 5
     one = tracing.read_pair(loaded, LEDE, HEADLINE)
     assert (len(one.lede.ids), len(one.ids)) == (8, 11)  # oil firms fell f l a t . / 1 1 5 4
 
 
 def test_pairs_by_hand(loaded: ModelBundle, seen: Callable[..., None]) -> None:
     def id_of(word: str) -> int:
-        return loaded.subwords.encode_word(word)[0]
+        return loaded.tokenizer.encode_word(word)[0]
 
-    letter = loaded.subwords.encode_word("falls")[0]
+    letter = loaded.tokenizer.encode_word("falls")[0]
     seen([id_of("fell"), id_of("firms"), *[id_of("oil")] * 9], [0, 7, *[0] * 9])
     found = paired(loaded, [(LEDE, HEADLINE)] * 2)
     assert found.counts == {
@@ -157,7 +158,7 @@ def test_pairs_by_hand(loaded: ModelBundle, seen: Callable[..., None]) -> None:
 
 def test_words_that_the_lede_does_not_have(loaded: ModelBundle, seen: Callable[..., None]) -> None:
     """By the paper's rule they count; a piece, or a special symbol, never does."""
-    subwords = loaded.subwords
+    subwords = loaded.tokenizer.subwords
     (firm,), (t,) = subwords.encode_word("firm"), subwords.encode_word("t")
     seen([firm, t, *[PAD] * 9], [0] * 11)
     found = paired(loaded, [(LEDE, HEADLINE)])
@@ -182,7 +183,7 @@ def test_words_are_counted_in_lower_case_without_marks(
     loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subwords = Subwords([("O", "i"), ("Oi", "l</w>"), ("￭", ",</w>")], "Oil￭,")
-    model = loaded._replace(subwords=subwords, profile=NATURAL)
+    model = loaded._replace(tokenizer=Tokenizer(NATURAL, subwords))
     attention = np.eye(3, dtype=np.float32)[[0, 1, 0]]
     monkeypatch.setattr(tracing, "force", lambda *_, **__: iter([Seen(attention, None)]))
     found = paired(model, [("Oil, Oil", "Oil,")], rule="attention")

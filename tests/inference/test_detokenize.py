@@ -7,12 +7,13 @@ from ledeline.inference.detokenize import with_source_words, wording
 from ledeline.inference.source_text import read_source_text
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import UNK, Subwords
+from ledeline.text.tokenizer import Tokenizer
 
-SUBWORDS = Subwords([("a", "b"), ("c", "d</w>")], "abcdex")
+TOKENIZER = Tokenizer(NATURAL, Subwords([("a", "b"), ("c", "d</w>")], "abcdex"))
 
 
 def lede_of(text):
-    return read_source_text(text, 1, NATURAL, SUBWORDS, 100)
+    return read_source_text(text, 1, TOKENIZER, 100)
 
 
 def weights_to(lede, headline, word):
@@ -24,14 +25,14 @@ def weights_to(lede, headline, word):
 
 def replaced(text, headline, word=0):
     lede = lede_of(text)
-    return with_source_words(headline, SUBWORDS, lede, weights_to(lede, headline, word))
+    return with_source_words(headline, TOKENIZER, lede, weights_to(lede, headline, word))
 
 
-ids = SUBWORDS.encode
+ids = TOKENIZER.encode
 
 
 def test_words_as_they_were_written():
-    found = wording([*ids(["abcd"]), UNK, *ids(["x"])], SUBWORDS)
+    found = wording([*ids(["abcd"]), UNK, *ids(["x"])], TOKENIZER)
     assert found.words == ("abcd", "<unk>", "x")
     assert found.owners == (0, 0, 1, 2)
     assert found.has_unknown
@@ -48,7 +49,7 @@ def test_an_unknown_word_is_the_best_aligned_one_that_is_not_known():
 def test_each_unknown_word_has_its_own():
     lede = lede_of("ö ü x")
     weights = np.array([[0.2, 0.8, 0.0], [0.9, 0.1, 0.0]])
-    found = with_source_words([UNK, UNK], SUBWORDS, lede, weights)
+    found = with_source_words([UNK, UNK], TOKENIZER, lede, weights)
     assert found.words == ("ü", "ö")
     assert found.owners == (0, 1)
 
@@ -57,7 +58,7 @@ def test_a_word_copied_piece_by_piece_is_one_word():
     copied = ids(["aböcd"])
     assert copied.count(UNK) == 1
     headline = [*ids(["x"]), *copied, *ids(["e"])]
-    assert wording(headline, SUBWORDS).words == ("x", "ab<unk>", "cd", "e")
+    assert wording(headline, TOKENIZER).words == ("x", "ab<unk>", "cd", "e")
     found = replaced("x aböcd", headline)
     assert found.words == ("x", "aböcd", "e")
     assert found.owners == (0, *[1] * len(copied), 2)
@@ -88,7 +89,7 @@ def test_every_sub_word_has_an_owner(text):
     for _ in range(200):
         headline = dice.choice(alphabet, dice.integers(1, 8)).tolist()
         weights = dice.random((len(headline), len(lede.ids)))
-        found = with_source_words(headline, SUBWORDS, lede, weights)
+        found = with_source_words(headline, TOKENIZER, lede, weights)
         assert len(found.owners) == len(headline)
         assert sorted(set(found.owners)) == list(range(len(found.words)))
         assert list(found.owners) == sorted(found.owners)

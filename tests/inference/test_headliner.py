@@ -20,13 +20,14 @@ from ledeline.core.errors import ArgumentError, ConfigError, LedelineError, Mode
 from ledeline.data.dataset import Batch
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.source_text import SourceText
-from ledeline.model.format.folder import describe, load_model, load_words
+from ledeline.model.format.folder import describe, load_model
 from ledeline.model.gpu.step_model import GpuStepModel
 from ledeline.runtime.cpu import has_int8
 from ledeline.search import Hypothesis
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 LEDES = [story.lede for story in generate(40, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
@@ -81,12 +82,12 @@ def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:
     loaded = load_model(model_folder)
     num_scored = 0
     for one in headliner.generate_batch(LEDES[:8], SHORT):
-        words = loaded.profile.words(one.source or "")
+        words = loaded.tokenizer.words(one.source or "")
         for candidate in one.alternatives:
-            ids = loaded.subwords.encode(loaded.profile.words(candidate.text))
-            if loaded.subwords.decode(ids) != list(loaded.profile.words(candidate.text)):
+            ids = loaded.tokenizer.encode(loaded.tokenizer.words(candidate.text))
+            if loaded.tokenizer.decode_words(ids) != loaded.tokenizer.words(candidate.text):
                 continue
-            pair = (loaded.subwords.encode(words), ids)
+            pair = (loaded.tokenizer.encode(words), ids)
             with torch.inference_mode():
                 forced = loaded.model.force(loaded.model.pairs(Batch.of([pair])))
             score = float(forced.log_probabilities[0, : len(ids) + 1].mean())
@@ -115,7 +116,8 @@ class TestBatches:
         """The sizes of batches of texts that have so many sub-words."""
         monkeypatch.setattr(Headliner, "_on_cpu", False)
         monkeypatch.setattr(
-            "ledeline.inference.headliner._GPU_SCORES", 10 * 4 * len(headliner._subwords)
+            "ledeline.inference.headliner._GPU_SCORES",
+            10 * 4 * headliner._tokenizer.vocabulary_size,
         )
         monkeypatch.setattr("ledeline.inference.headliner._GPU_SUBWORDS", 40)
 
@@ -440,9 +442,9 @@ class TestExplain:
 class TestRepetition:
     def said(self, headliner: Headliner, source: str, words: list[str]) -> list[str]:
         """What is said of a headline whose words are given."""
-        subwords = headliner._subwords
+        tokenizer = headliner._tokenizer
         lede = headliner_lede(headliner, source)
-        found = [Hypothesis(tuple(subwords.encode(words)), 1.0)]
+        found = [Hypothesis(tuple(tokenizer.encode(words)), 1.0)]
         headline = headliner._headline(lede, found, {}, Options(replace_unknown=False))
         return [one.message for one in headline.warnings if one.kind == "repetition"]
 
@@ -467,7 +469,7 @@ class TestRepetition:
 def headliner_lede(headliner: Headliner, text: str):
     from ledeline.inference.source_text import read_source_text
 
-    return read_source_text(text, 1, headliner._profile, headliner._subwords, 100)
+    return read_source_text(text, 1, headliner._tokenizer, 100)
 
 
 class TestModels:
@@ -496,8 +498,9 @@ class TestModels:
     def test_marks_that_a_model_learned_stay(self, tmp_path: Path) -> None:
         for name, known in (("old", "Japnsrt￭’'"), ("same", "’x"), ("new", "Japnsrt￭'")):
             (tmp_path / name).mkdir()
-            describe(tmp_path / name, SystemConfig(), Subwords([], known), NATURAL)
-        old, same, new = (load_words(tmp_path / name)[1] for name in ("old", "same", "new"))
+            describe(tmp_path / name, SystemConfig(), Tokenizer(NATURAL, Subwords([], known)))
+        names = "old", "same", "new"
+        old, same, new = (Tokenizer.load(tmp_path / name).profile for name in names)
         assert old.words("Japan’s “art”") == ["Japan", "￭’s", '"￭', "art", '￭"']
         assert old is same
         assert new is NATURAL
@@ -516,10 +519,10 @@ class TestModels:
                 Headliner.load(tmp_path / name)
 
     def test_no_folder_is_the_shipped_model(self, monkeypatch, model_folder: Path) -> None:
-        monkeypatch.setattr("ledeline.model.format.folder.SHIPPED", model_folder)
+        monkeypatch.setattr("ledeline.core.shipped.SHIPPED", model_folder)
         assert Headliner.load()("Rain fell.", beam=2)
-        monkeypatch.setattr("ledeline.model.format.folder.SHIPPED", model_folder / "nothing")
-        with pytest.raises(ModelError, match="the model of ledeline is not there"):
+        monkeypatch.setattr("ledeline.core.shipped.SHIPPED", model_folder / "nothing")
+        with pytest.raises(ModelError, match="the model that ships with ledeline is missing"):
             Headliner.load()
 
     def test_a_gpu_where_there_is_none(self, monkeypatch, model_folder: Path) -> None:

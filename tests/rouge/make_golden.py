@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import nasty_pairs
-from nasty_pairs import Dice
-from perl_rouge import Pair, PerlRouge, lacking
-
 from ledeline.rouge import Settings
 from ledeline.rouge.stem import exceptions
+from nasty_pairs import Dice
+from perl_rouge import Pair, PerlRouge, lacking
 
 FILE = Path(__file__).with_name("golden.json")
 

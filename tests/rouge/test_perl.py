@@ -4,12 +4,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import nasty_pairs
 import pytest
-from perl_rouge import MEASURES, Pair, PerlRouge, Scores, lacking
 
+import nasty_pairs
 from ledeline.rouge import Rouge, Settings, score_all
 from ledeline.rouge.stem import NUM_EXCEPTIONS, exceptions, stem
+from perl_rouge import MEASURES, Pair, PerlRouge, Scores, lacking
 
 LACKING = lacking()
 pytestmark = [

@@ -8,6 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
+from ledeline import __version__, rouge
+from ledeline.core.errors import ScoreError
+from ledeline.rouge import Rouge, Score, Settings, mean, score_all, signature
+from ledeline.rouge.statistics import Overlap, bigrams, gather, lcs_length, overlap
+from ledeline.rouge.weighted import gather_weighted
 from slow_rouge import (
     slow_lcs,
     slow_ngrams,
@@ -17,12 +23,6 @@ from slow_rouge import (
     slow_weighted,
     slow_weighted_score,
 )
-
-from ledeline import __version__, rouge
-from ledeline.core.errors import ScoreError
-from ledeline.rouge import Rouge, Score, Settings, mean, score_all, signature
-from ledeline.rouge.statistics import Overlap, bigrams, gather, lcs_length, overlap
-from ledeline.rouge.weighted import gather_weighted
 
 FULL, NOTHING = Score(1.0, 1.0, 1.0), Score(0.0, 0.0, 0.0)
 PLAIN, WEIGHTED = Settings(stem=False), Settings(stem=False, weighted=True)

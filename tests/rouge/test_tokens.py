@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from slow_rouge import slow_tokens
 
 from ledeline.core.errors import ConfigError
 from ledeline.rouge import Score, Settings, score
 from ledeline.rouge.tokens import tokenisers, utf8
+from slow_rouge import slow_tokens
 
 KELVIN = "\u212a"  # lower-cases to k in Unicode
 DOTTED_I = "\u0130"  # lower-cases to i and a mark

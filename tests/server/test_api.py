@@ -464,7 +464,7 @@ def test_the_model_is_described(server, headliner: Headliner) -> None:
     assert about == {
         "system": model.config.name,
         "profile": "natural",
-        "vocabulary": len(headliner.models[0].subwords),
+        "vocabulary": headliner.models[0].tokenizer.vocabulary_size,
         "parameters": sum(one.numel() for one in model.parameters()),
         "precision": headliner.precision,
         "device": "cpu",

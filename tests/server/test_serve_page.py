@@ -15,8 +15,8 @@ import pytest
 from fastapi import FastAPI
 
 from ledeline.config.section import load
+from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.folder import SHIPPED
 from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
 from ledeline.server.settings import ServeConfig, find_token

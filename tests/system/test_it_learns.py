@@ -84,10 +84,10 @@ def bare(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelBundle
 
 
 def headlines(loaded: ModelBundle, ledes: list[str]) -> Iterator[str]:
-    model, subwords, profile, _ = loaded
-    batch = Batch.of([(subwords.encode(profile.words(lede)), []) for lede in ledes])
+    model, tokenizer, _ = loaded
+    batch = Batch.of([(tokenizer.encode(tokenizer.words(lede)), []) for lede in ledes])
     for ids in greedy(model, batch.sources, batch.source_lengths):
-        yield profile.join(subwords.decode(ids))
+        yield tokenizer.decode(ids)
 
 
 def rouge_1(loaded: ModelBundle, ledes: list[str]) -> float:
@@ -104,10 +104,10 @@ def alignment_errors(loaded: ModelBundle) -> dict[str, float]:
 
 def gate_spread(loaded: ModelBundle) -> float:
     """How far the gates of the stories' sub-words are from being all alike; 0 without a gate."""
-    model, subwords, profile, _ = loaded
+    model, tokenizer, _ = loaded
     if model.gate is None:
         return 0.0
-    batch = Batch.of([(subwords.encode(profile.words(story.lede)), []) for story in STORIES])
+    batch = Batch.of([(tokenizer.encode(tokenizer.words(story.lede)), []) for story in STORIES])
     sources = Sources.of(batch.sources, batch.source_lengths)
     with torch.no_grad():
         encoded = model.encoder(sources.ids, sources.lengths)

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ledeline.cli import app
+from ledeline.core.shipped import SHIPPED
 from ledeline.data.dataset import Dataset
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.folder import SHIPPED, load_model
+from ledeline.model.format.folder import load_model
 from pages import ROOT, Block, blocks, run
 
 GUIDE = (ROOT / "docs" / "own-data.md").read_text()
@@ -87,7 +88,7 @@ def test_another_delimiter_is_found(
 def test_the_split_does_not_depend_on_the_sub_words(desk: Path) -> None:
     scratch, tuned = (desk / "data" / name for name in ("scratch", "tuned"))
     assert (scratch / "test.jsonl").read_bytes() == (tuned / "test.jsonl").read_bytes()
-    assert Dataset(tuned).subwords.types != Dataset(scratch).subwords.types
+    assert Dataset(tuned).tokenizer.types != Dataset(scratch).tokenizer.types
     drawn = Dataset(desk / "data" / "random")
     assert [len(drawn[split]) for split in ("valid", "test")] == [30, 30]
 
@@ -150,7 +151,7 @@ def box(desk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_training_starts_from_the_model_in_the_box(box: Path) -> None:
     (checkpoint,) = (box / "runs" / "tuned" / "checkpoints").iterdir()
     start, trained = load_model(SHIPPED), load_model(checkpoint).model.state_dict()
-    assert Dataset(box / "data" / "tuned").subwords.types == start.subwords.types
+    assert Dataset(box / "data" / "tuned").tokenizer == start.tokenizer
     most = 0.0005 * int(checkpoint.name)  # the rate, at each step
     for name, weight in start.model.state_dict().items():
         assert 0 < (trained[name] - weight).abs().max() <= 1.1 * most, name

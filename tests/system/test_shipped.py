@@ -10,15 +10,17 @@ import pytest
 
 from ledeline import Headliner
 from ledeline.config import SearchConfig
+from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Options
 from ledeline.inference.sample_ledes import LEDES
-from ledeline.model.format.folder import SHIPPED, load_model, load_words
+from ledeline.model.format.folder import load_model
 from ledeline.model.format.pack import CARD
 from ledeline.synth.newsroom import generate
 from ledeline.text.function_words import is_content
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
 from ledeline.text.subwords import UNK
+from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT, blocks
 
 MOST_BYTES = 40_000_000
@@ -44,8 +46,8 @@ def headlines(headliner: Headliner) -> dict[str, Headline]:
 def test_it_is_what_it_says() -> None:
     loaded = load_model("shipped")
     assert loaded.model.config.name == "EncDec+sGate+SPM"
-    assert loaded.profile.name == "natural"
-    assert 7_500 <= len(loaded.subwords) <= 8_500
+    assert loaded.tokenizer.profile.name == "natural"
+    assert 7_500 <= loaded.tokenizer.vocabulary_size <= 8_500
 
 
 def test_it_is_small_and_whole() -> None:
@@ -139,11 +141,11 @@ QUICK = Options(search=SearchConfig(beam=4), explain=True)
 
 def test_every_mark_of_a_typesetter_is_known() -> None:
     """Either as it is, as « is, or as what it becomes."""
-    subwords, profile = load_words("shipped")
-    assert {mark for mark in TYPOGRAPHIC if profile.words(mark) == [mark]} == {*"‚«»"}
-    assert TYPOGRAPHIC.keys() & set(subwords.alphabet) == {*"‚«»"}
+    tokenizer = Tokenizer.load("shipped")
+    assert {mark for mark in TYPOGRAPHIC if tokenizer.words(mark) == [mark]} == {*"‚«»"}
+    assert TYPOGRAPHIC.keys() & set(tokenizer.subwords.alphabet) == {*"‚«»"}
     for mark in TYPOGRAPHIC:
-        assert UNK not in subwords.encode(profile.words(f"Oslo{mark}Rome {mark} a"))
+        assert UNK not in tokenizer.encode(tokenizer.words(f"Oslo{mark}Rome {mark} a"))
 
 
 def typeset(text: str) -> str:
@@ -247,6 +249,6 @@ def near(fields: dict[str, Any]) -> dict[str, Any]:
 def check_description(said: dict[str, Any]) -> None:
     loaded = load_model(SHIPPED)
     assert said["system"] == loaded.model.config.name
-    assert said["profile"] == loaded.profile.name
-    assert said["vocabulary"] == len(loaded.subwords)
+    assert said["profile"] == loaded.tokenizer.profile.name
+    assert said["vocabulary"] == loaded.tokenizer.vocabulary_size
     assert said["parameters"] == sum(one.numel() for one in loaded.model.parameters())

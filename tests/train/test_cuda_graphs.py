@@ -25,6 +25,7 @@ from ledeline.model.pairs import Pairs
 from ledeline.model.systems.encdec import EncDec
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 from ledeline.train import cuda_graphs
 from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.device_data import Resident
@@ -72,7 +73,8 @@ def made(
     config: TrainConfig, device: torch.device = CPU, kind: torch.dtype = torch.float32
 ) -> Step:
     dataset = Dataset(config.data.dataset)
-    model = EncDec(config.system, len(dataset.subwords), config.train.seed).to(device, kind)
+    size = dataset.tokenizer.vocabulary_size
+    model = EncDec(config.system, size, config.train.seed).to(device, kind)
     step = Step(model, model, adam(model), config)
     set_rate(step.optimizer, config.train.learning_rate)
     return step
@@ -129,7 +131,7 @@ def test_the_last_pair_of_a_large_vocabulary_can_be_read_in_any_width(tmp_path: 
     """Ids beyond what 16 bits with a sign hold, and nothing behind the last one."""
     ids = np.array([40_000, 65_535, 5, 50_000, 7], np.int64)
     words = {f"w{number}": 1 for number in range(3)}
-    writer = DatasetWriter(tmp_path, NATURAL, Subwords.learn(words, 0))
+    writer = DatasetWriter(tmp_path, Tokenizer(NATURAL, Subwords.learn(words, 0)))
     chunk = Chunk(ids, np.array([3, 2]), ids[:3], np.array([2, 1]))
     writer.write_split("train", [chunk])
     writer.finish()

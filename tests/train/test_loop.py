@@ -99,7 +99,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     assert Checkpoints(folder / "checkpoints").steps() == expected
     assert (folder / "best").resolve().name == f"{outcome.train_state.best_step:08}"
     loaded = load_model(folder / "best")
-    assert loaded.profile.name == "natural"
+    assert loaded.tokenizer.profile.name == "natural"
     assert runs.same(
         dict(loaded.model.state_dict()), runs.weights(folder, outcome.train_state.best_step)
     )
@@ -114,7 +114,7 @@ def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainC
     callback = Memory()
     train(config, tmp_path / "run", callback=callback)
     dataset = Dataset(config.data.dataset)
-    model = EncDec(config.system, len(dataset.subwords), config.train.seed)
+    model = EncDec(config.system, dataset.tokenizer.vocabulary_size, config.train.seed)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     losses = model(model.pairs(batch))
     first = callback.seen[0].means
@@ -138,7 +138,7 @@ def test_the_first_step_is_adams_with_a_clipped_gradient(
     train(config, tmp_path / "run", max_minutes=0, callback=callback)
     assert [look.step for look in callback.seen] == [1]
     dataset = Dataset(config.data.dataset)
-    model = EncDec(config.system, len(dataset.subwords), config.train.seed)
+    model = EncDec(config.system, dataset.tokenizer.vocabulary_size, config.train.seed)
     optimizer = torch.optim.Adam(model.parameters(), 0.001)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     model(model.pairs(batch)).total().mean().backward()

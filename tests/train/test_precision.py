@@ -30,7 +30,7 @@ def of(config: TrainConfig, wanted: str) -> TrainConfig:
 @pytest.fixture
 def model(tiny: TrainConfig) -> EncDec:
     """One with large weights, so that rounding is seen."""
-    model = EncDec(tiny.system, len(Dataset(tiny.data.dataset).subwords), seed=1)
+    model = EncDec(tiny.system, Dataset(tiny.data.dataset).tokenizer.vocabulary_size, seed=1)
     for parameter in model.parameters():
         parameter.data.mul_(10)
     return model

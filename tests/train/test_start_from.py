@@ -95,7 +95,7 @@ class TestStart:
     def test_it_may_be_the_shipped_model(
         self, tmp_path: Path, tiny: TrainConfig, other: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ledeline.model.format.folder.SHIPPED", other)
+        monkeypatch.setattr("ledeline.core.shipped.SHIPPED", other)
         config = changed(tiny, train={"start_from": Path("shipped"), "epochs": 1})
         assert train(config, tmp_path / "run").train_state.step
 

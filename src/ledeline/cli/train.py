@@ -36,7 +36,7 @@ def train(
 
     settings = load(TrainConfig, config, context.args)
     folder = run or Path("runs") / config.stem
-    quiet, profile = not leads(), Dataset(settings.data.dataset).profile
+    quiet, profile = not leads(), Dataset(settings.data.dataset).tokenizer.profile
     with Screen(Console(stderr=True, quiet=quiet), profile) as screen:
         outcome = train_system(
             settings, folder, resume=resume, max_minutes=max_minutes, callback=screen

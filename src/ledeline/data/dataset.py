@@ -20,14 +20,13 @@ import numpy.typing as npt
 
 from ledeline.core.errors import DatasetError
 from ledeline.core.manifest import is_unchanged, sealed
-from ledeline.text.profiles import PROFILES, Profile
-from ledeline.text.subwords import EOS, PAD, Subwords
+from ledeline.text.profiles import PROFILES
+from ledeline.text.subwords import EOS, PAD
 from ledeline.text.subwords import FILES as SUBWORD_FILES
+from ledeline.text.tokenizer import DATASET_FILE, DATASET_FORMAT, Tokenizer
 
-FORMAT: Final = "ledeline-dataset"
 VERSION: Final = 1
 BLOCK: Final = 2**20  # bytes that share a checksum
-MANIFEST: Final = "dataset.json"
 
 Ids = npt.NDArray[np.int64]
 
@@ -36,7 +35,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Dataset:
-    """An open dataset: its splits, its sub-words and its text profile."""
+    """An open dataset: its splits and its tokenizer."""
 
     def __init__(self, folder: Path | str) -> None:
         folder = Path(folder)
@@ -45,8 +44,7 @@ class Dataset:
             _CheckedFile(folder / name, manifest["files"].get(name)).check_all()
         self.folder = folder
         self.checksum: str = manifest["checksum"]
-        self.subwords = Subwords.load(folder)
-        self.profile: Profile = PROFILES[manifest["profile"]].keeping(self.subwords.alphabet)
+        self.tokenizer = Tokenizer.read(folder, manifest["profile"])
         self.splits = {
             name: Split(folder, name, about, manifest["files"])
             for name, about in manifest["splits"].items()
@@ -141,7 +139,7 @@ class _CheckedFile:
 
     def __init__(self, path: Path, about: Any, dtype: str = "|u1") -> None:
         if about is None:
-            raise DatasetError(f"{path.parent / MANIFEST} says nothing of {path.name}; {_ANEW}")
+            raise DatasetError(f"{path.parent / DATASET_FILE} says nothing of {path.name}; {_ANEW}")
         self._path, self._checksums = path, about["crc32"]
         try:
             size = path.stat().st_size
@@ -181,14 +179,14 @@ _ANEW = "prepare the dataset anew"
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
+    path = folder / DATASET_FILE
     try:
         manifest = json.loads(path.read_bytes())
     except OSError as error:
-        raise DatasetError(f"{folder} is not a dataset: {MANIFEST}: {error.strerror}") from None
+        raise DatasetError(f"{folder} is not a dataset: {DATASET_FILE}: {error.strerror}") from None
     except ValueError:
         raise DatasetError(f"{path} is damaged; {_ANEW}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") != DATASET_FORMAT:
         raise DatasetError(f"{path} does not describe a dataset of ledeline")
     if manifest.get("version") != VERSION:
         raise DatasetError(
@@ -197,6 +195,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         )
     if not is_unchanged(manifest):
         raise DatasetError(f"{path} was changed after it was written; {_ANEW}")
+    if manifest.get("profile") not in list(PROFILES):
+        known = " and ".join(PROFILES)
+        raise DatasetError(
+            f"{path} has the text profile {manifest.get('profile')}, and this ledeline knows "
+            f"{known}; {_ANEW}"
+        )
     return manifest
 
 
@@ -215,14 +219,14 @@ class Chunk(NamedTuple):
 class DatasetWriter:
     """Writes the files of a dataset into a folder; `finish` makes it one."""
 
-    def __init__(self, folder: Path, profile: Profile, subwords: Subwords) -> None:
-        self._folder, self._profile, self._subwords = folder, profile, subwords
+    def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
+        self._folder, self._tokenizer = folder, tokenizer
         self._splits: dict[str, Any] = {}
         self._files = [*SUBWORD_FILES]
 
     def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
         """Write a split from chunks of pairs, in order."""
-        dtype = self._subwords.id_type.str
+        dtype = self._tokenizer.subwords.id_type.str
         with (
             _ColumnWriter(self._folder, f"{name}.source", dtype) as sources,
             _ColumnWriter(self._folder, f"{name}.headline", dtype) as headlines,
@@ -240,16 +244,16 @@ class DatasetWriter:
 
     def finish(self) -> None:
         """Write the sub-words and, last, the manifest that makes the folder a dataset."""
-        self._subwords.save(self._folder)
+        self._tokenizer.subwords.save(self._folder)
         manifest = {
-            "format": FORMAT,
+            "format": DATASET_FORMAT,
             "version": VERSION,
-            "profile": self._profile.name,
-            "vocabulary": len(self._subwords),
+            "profile": self._tokenizer.profile.name,
+            "vocabulary": self._tokenizer.vocabulary_size,
             "splits": self._splits,
             "files": {name: _checksums(self._folder / name) for name in self._files},
         }
-        (self._folder / MANIFEST).write_text(json.dumps(sealed(manifest)), encoding="utf-8")
+        (self._folder / DATASET_FILE).write_text(json.dumps(sealed(manifest)), encoding="utf-8")
 
 
 class _ColumnWriter:

@@ -37,9 +37,10 @@ from ledeline.corpus.splits import (
 )
 from ledeline.corpus.store import CHUNK, Numbers, PairStore, Runs, StoredPairs, WordNumbers, chunks
 from ledeline.corpus.tables import NO_COLUMN
-from ledeline.data.dataset import MANIFEST, Chunk, Dataset, DatasetWriter
+from ledeline.data.dataset import Chunk, DatasetWriter
 from ledeline.text.profiles import PROFILES, Profile, clean
 from ledeline.text.subwords import SPECIALS, UNK, Subwords
+from ledeline.text.tokenizer import DATASET_FILE, Tokenizer
 
 REPORT, REJECTS, CONFIG = "report.json", "rejects.jsonl", "config.toml"
 UNKNOWN = SPECIALS[UNK]
@@ -57,10 +58,10 @@ class Prepared(NamedTuple):
 
 def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
     """Make the dataset that a configuration describes; it appears whole or not at all."""
-    reused = _reused_subwords(config)
-    profile = PROFILES[config.text.profile].keeping(reused.alphabet if reused else "")
+    reused = _reused_tokenizer(config)
+    profile = reused.profile if reused else PROFILES[config.text.profile]
     report = Report()
-    replace = MANIFEST if config.dataset.overwrite else None
+    replace = DATASET_FILE if config.dataset.overwrite else None
     with atomic_folder(config.dataset.output, replace=replace) as folder:
         reading = _Reading(config, profile, folder, report)
         pools = reading.run(progress)
@@ -69,9 +70,9 @@ def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
         words = _Words(reading.numbers, profile, config.text.unknown_below)
         _drop_repeated(parts, words, report)
         words.count(parts[TRAIN])
-        subwords = reused or _learn(config, words, progress)
-        encoder = _Encoder(subwords, words, config.filter, report, progress)
-        writer = DatasetWriter(folder, profile, subwords)
+        tokenizer = reused or Tokenizer(profile, _learn(config, words, progress))
+        encoder = _Encoder(tokenizer.subwords, words, config.filter, report, progress)
+        writer = DatasetWriter(folder, tokenizer)
         for split, part in parts.items():
             writer.write_split(split, encoder.encode(split, part))
             _write_text(folder, split, part.pairs, encoder.kept[split], words)
@@ -88,34 +89,22 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _reused_subwords(config: PrepareConfig) -> Subwords | None:
+def _reused_tokenizer(config: PrepareConfig) -> Tokenizer | None:
+    """The tokenizer of the model or the dataset that `subword.reuse` names."""
     if config.subword.reuse is None:
         return None
-    subwords, profile = _words_of(config.subword.reuse)
-    if profile.name != config.text.profile:
+    tokenizer = Tokenizer.load(config.subword.reuse)
+    if tokenizer.profile.name != config.text.profile:
         raise ConfigError(
-            f"subword.reuse: {config.subword.reuse} has the text profile {profile.name}; set "
-            f"text.profile, which is {config.text.profile}, to the same"
+            f"subword.reuse: {config.subword.reuse} has the text profile {tokenizer.profile.name}; "
+            f"set text.profile, which is {config.text.profile}, to the same"
         )
-    if config.text.unknown_below and UNKNOWN not in subwords.unknown_words:
+    if config.text.unknown_below and UNKNOWN not in tokenizer.subwords.unknown_words:
         raise ConfigError(
             f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
             f"{config.subword.reuse} know no {UNKNOWN}; leave it out"
         )
-    return subwords
-
-
-def _words_of(folder: Path) -> tuple[Subwords, Profile]:
-    """The sub-words and the text profile of a model, or of a dataset."""
-    from ledeline.model.format.folder import (
-        is_model,
-        load_words,
-    )  # with torch, which nothing else needs
-
-    if is_model(folder):
-        return load_words(folder)
-    dataset = Dataset(folder)
-    return dataset.subwords, dataset.profile
+    return tokenizer
 
 
 # --- reading --------------------------------------------------------------------------------------

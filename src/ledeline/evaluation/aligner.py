@@ -84,8 +84,8 @@ def _aligned(
     left: frozenset[int] | None = None if loaded.model.spm is None else frozenset()
     if seen is not None:
         lede, headline = pair
-        source_owners = owners(lede, loaded.profile, loaded.subwords)
-        headline_owners = owners(headline, loaded.profile, loaded.subwords, headline=True)
+        source_owners = owners(lede, loaded.tokenizer)
+        headline_owners = owners(headline, loaded.tokenizer, headline=True)
         for method, between in _model_links(seen, reading).items():
             links[method] = to_words(between, source_owners, headline_owners)
         left = _left_to_pad(seen, reading, source_owners)

@@ -20,6 +20,7 @@ from ledeline.core.atomic import atomic_write, locked, make_folder
 from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, silent
 from ledeline.core.provenance import commit
+from ledeline.core.shipped import model_folder
 from ledeline.corpus.inputs import Texts
 from ledeline.corpus.testsets import EvaluationSet
 from ledeline.evaluation import audit as audits
@@ -41,7 +42,7 @@ from ledeline.inference.generate import Interruption, Stopped, generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
-from ledeline.model.format.folder import WEIGHTS, found
+from ledeline.model.format.folder import WEIGHTS
 from ledeline.report.evaluations import read_outcome, read_summary
 from ledeline.report.fields import Fields
 from ledeline.rouge import Rouge
@@ -134,8 +135,10 @@ def _plan(system: System, judging: Judging) -> dict[str, Any]:
         "format": FORMAT,
         "system": system.name,
         "models": list(system.folders),
-        "weights": [_file_sum(found(one) / f"{WEIGHTS}.safetensors") for one in system.folders],
-        "profile": headliner.models[0].profile.name,
+        "weights": [
+            _file_sum(model_folder(one) / f"{WEIGHTS}.safetensors") for one in system.folders
+        ],
+        "profile": headliner.models[0].tokenizer.profile.name,
         "compared_in": _profile(system, judging).name,
         "precision": headliner.precision,
         "device": headliner.models[0].model.device.type,
@@ -327,7 +330,7 @@ def _words(
 ) -> dict[str, list[list[str]]]:
     """The words that are compared, by the name of the file they are written to."""
     profile = _profile(system, judging)
-    as_written = profile is system.headliner.models[0].profile is PAPER  # tokens already
+    as_written = profile is system.headliner.models[0].tokenizer.profile is PAPER  # tokens already
     return {
         SOURCE: [list(profile.plain(profile.words(lede))) for lede in test_set.ledes],
         REFERENCE: [audits.split(text, profile) for text in test_set.headlines],
@@ -340,7 +343,7 @@ def _words(
 
 def _profile(system: System, judging: Judging) -> Profile:
     """What texts are compared in: as it is without a model, the same for systems with one name."""
-    return PROFILES[judging.profile or system.headliner.models[0].profile.name]
+    return PROFILES[judging.profile or system.headliner.models[0].tokenizer.profile.name]
 
 
 def _pair_lines(scores: Sequence[Rouge], odds: Audit) -> Iterator[str]:

@@ -12,7 +12,8 @@ from ledeline.evaluation.tracing import look
 from ledeline.inference.headline import Rows
 from ledeline.model.format.folder import ModelBundle
 from ledeline.text.profiles import JOINER
-from ledeline.text.subwords import EOS, PAD, Subwords
+from ledeline.text.subwords import EOS, PAD
+from ledeline.text.tokenizer import Tokenizer
 
 CONTINUED: Final = "·"  # ends a piece that goes on in the next one
 _DIGITS: Final = 4  # of values in files
@@ -56,26 +57,28 @@ def heat_map(loaded: ModelBundle, lede: str, headline: str) -> HeatMap:
     attention = seen.attention[: len(targets)]
     aligned = [source[place] for place in attention.argmax(1).tolist()]
     written = targets + [PAD] * (len(source) - len(targets))
-    subwords, q = loaded.subwords, seen.q
+    tokenizer, q = loaded.tokenizer, seen.q
     return HeatMap(
-        source=tuple(shown(id_, subwords) for id_ in source),
-        attention_rows=_labels(targets, aligned, subwords),
+        source=tuple(shown(id_, tokenizer) for id_ in source),
+        attention_rows=_labels(targets, aligned, tokenizer),
         attention=_rows(attention.tolist()),
-        spm_rows=None if q is None else _labels(written, q.argmax(1).tolist(), subwords),
+        spm_rows=None if q is None else _labels(written, q.argmax(1).tolist(), tokenizer),
         spm=None if q is None else _rows(q[:, list(source)].tolist()),
     )
 
 
-def shown(id_: int, subwords: Subwords) -> str:
+def shown(id_: int, tokenizer: Tokenizer) -> str:
     """A sub-word for people: without marks of a profile, and a dot where its word goes on."""
-    name = subwords.types[id_]
-    text = "".join(subwords.decode([id_])) or name  # special ones read as nothing
+    name = tokenizer.types[id_]
+    text = "".join(tokenizer.decode_words([id_])) or name  # special ones read as nothing
     return (text.strip(JOINER) or JOINER) + CONTINUED * (text != name)
 
 
-def _labels(written: Sequence[int], aligned: Sequence[int], subwords: Subwords) -> tuple[str, ...]:
+def _labels(
+    written: Sequence[int], aligned: Sequence[int], tokenizer: Tokenizer
+) -> tuple[str, ...]:
     pairs = zip(written, aligned, strict=True)
-    return tuple(f"{shown(token, subwords)} ({shown(type_, subwords)})" for token, type_ in pairs)
+    return tuple(f"{shown(token, tokenizer)} ({shown(type_, tokenizer)})" for token, type_ in pairs)
 
 
 def _rows(rows: Iterable[Iterable[float]]) -> Rows:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ledeline.core.errors import CorpusError
 from ledeline.text.profiles import Profile, clean
-from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 Links: TypeAlias = frozenset[tuple[int, int]]
 Rule: TypeAlias = Literal["vocabulary", "sentence"]
@@ -104,17 +104,18 @@ def num_words(text: str) -> int:
 _NEXT_WORD = "Q"
 
 
-def owners(text: str, profile: Profile, subwords: Subwords, *, headline: bool = False) -> list[int]:
+def owners(text: str, tokenizer: Tokenizer, *, headline: bool = False) -> list[int]:
     """For each sub-word of a text the number of the white-space word it belongs to.
 
     White-space words are those of the cleaned text; sub-words those of the text's words in the
     profile, or with `headline` of the words that the profile keeps in headlines.
     """
+    profile = tokenizer.profile
     words = profile.words(text)
     numbers: list[int] = []
     for word, number in zip(words, _word_owners(text, len(words), profile), strict=True):
         for kept in profile.headline([word]) if headline else [word]:
-            numbers += [number] * len(subwords.encode_word(kept))
+            numbers += [number] * len(tokenizer.encode_word(kept))
     return numbers
 
 

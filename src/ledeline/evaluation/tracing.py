@@ -23,11 +23,11 @@ class Reading(NamedTuple):
 
 def read_pair(loaded: ModelBundle, lede: str, headline: str) -> Reading:
     """Read a lede as a `Headliner` does, and of a headline as many sub-words at most."""
-    profile, subwords = loaded.profile, loaded.subwords
-    encoded = map(subwords.encode_word, profile.headline(profile.words(headline)))
+    tokenizer = loaded.tokenizer
+    encoded = map(tokenizer.encode_word, tokenizer.headline_words(headline))
     pieces = [(id_, number) for number, word in enumerate(encoded) for id_ in word][:LONGEST]
     return Reading(
-        lede=read_source_text(lede, 1, profile, subwords, LONGEST),
+        lede=read_source_text(lede, 1, tokenizer, LONGEST),
         ids=tuple(id_ for id_, _ in pieces),
         owners=tuple(number for _, number in pieces),
     )

@@ -20,7 +20,8 @@ from ledeline.inference.attribution import Seen
 from ledeline.model.format.folder import ModelBundle
 from ledeline.rouge.stem import exceptions, porter
 from ledeline.text.function_words import is_content
-from ledeline.text.subwords import UNK, Subwords
+from ledeline.text.subwords import UNK
+from ledeline.text.tokenizer import Tokenizer
 
 Group: TypeAlias = Literal["same", "inflection", "other"]
 Rule: TypeAlias = Literal["vocabulary", "sentence", "attention"]
@@ -165,7 +166,7 @@ def _pairs(loaded: ModelBundle, reading: Reading, seen: Seen, rule: Rule) -> Ite
     whole = {source[place] for place in _whole_places(source, reading.lede.owners)}
     places = _whole_places(reading.ids, reading.owners)
     for place, type_ in enumerate(_types(seen, source, len(reading.ids), rule)):
-        is_word = type_ in whole or (type_ not in source and _is_word(type_, loaded.subwords))
+        is_word = type_ in whole or (type_ not in source and _is_word(type_, loaded.tokenizer))
         if place in places and is_word:
             yield _plain(loaded, reading.ids[place]), _plain(loaded, type_)
         else:
@@ -188,12 +189,12 @@ def _whole_places(ids: Sequence[int], owners: Sequence[int]) -> set[int]:
     return {place for place, id_ in enumerate(ids) if sizes[owners[place]] == 1 and id_ != UNK}
 
 
-def _is_word(type_: int, subwords: Subwords) -> bool:
+def _is_word(type_: int, tokenizer: Tokenizer) -> bool:
     """Whether a type that the source does not have could stand there as a word of its own."""
-    words = subwords.decode([type_])
-    return type_ != UNK and words != [] and subwords.encode_word(words[0]) == (type_,)
+    words = tokenizer.decode_words([type_])
+    return type_ != UNK and words != [] and tokenizer.encode_word(words[0]) == (type_,)
 
 
 def _plain(loaded: ModelBundle, id_: int) -> str:
-    (word,) = loaded.profile.plain(loaded.subwords.decode([id_]))
+    (word,) = loaded.tokenizer.plain(loaded.tokenizer.decode_words([id_]))
     return word.lower()

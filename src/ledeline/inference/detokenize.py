@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline.inference.source_text import SourceText
-from ledeline.text.subwords import SPECIALS, UNK, Subwords
+from ledeline.text.subwords import SPECIALS, UNK
+from ledeline.text.tokenizer import Tokenizer
 
 
 class HeadlineWords(NamedTuple):
@@ -32,10 +33,10 @@ class _Span(NamedTuple):
     word: str
 
 
-def wording(ids: Sequence[int], subwords: Subwords) -> HeadlineWords:
+def wording(ids: Sequence[int], tokenizer: Tokenizer) -> HeadlineWords:
     """The words as the model wrote them."""
-    owners = subwords.owners(ids)
-    words = subwords.decode(ids)
+    owners = tokenizer.word_ids(ids)
+    words = tokenizer.decode_words(ids)
     if owners and owners[-1] >= len(words):  # what reads as nothing, behind the last word
         owners = [min(owner, len(words) - 1) for owner in owners]
     return HeadlineWords(tuple(words), tuple(owners))
@@ -43,7 +44,7 @@ def wording(ids: Sequence[int], subwords: Subwords) -> HeadlineWords:
 
 def with_source_words(
     ids: Sequence[int],
-    subwords: Subwords,
+    tokenizer: Tokenizer,
     lede: SourceText,
     weights: npt.NDArray[np.floating[Any]],
 ) -> HeadlineWords:
@@ -52,7 +53,7 @@ def with_source_words(
     Weights are those of each source place at each sub-word of the headline, (J, I). If the model
     copied the sub-words of such a source word one by one, they all make that word.
     """
-    plain = wording(ids, subwords)
+    plain = wording(ids, tokenizer)
     unknown = lede.unknown
     spans = _spans(plain)
     for place, id_ in enumerate(ids):

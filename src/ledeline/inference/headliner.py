@@ -18,13 +18,14 @@ import torch
 from ledeline.config import SearchConfig
 from ledeline.config.section import at_least, section
 from ledeline.core.errors import ArgumentError, ModelError
+from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.data.dataset import padded
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.inference.attribution import Weights, by_words, weigh
 from ledeline.inference.detokenize import HeadlineWords, with_source_words, wording
 from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Rows
 from ledeline.inference.source_text import SourceText, read_source_text
-from ledeline.model.format.folder import SHIPPED_NAME, ModelBundle, load_model
+from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.model.gpu.step_model import GpuStepModel
 from ledeline.model.systems.encdec import EncDec
 from ledeline.runtime.cpu import NO_INT8, has_int8
@@ -87,7 +88,7 @@ class Headliner:
         check_choice("precision", precision, Precision)
         _refuse_strangers(models)
         self.models = tuple(models)
-        self._subwords, self._profile = models[0].subwords, models[0].profile
+        self._tokenizer = models[0].tokenizer
         self.precision = _chosen_precision(precision, models[0].model.device)
         writers = [_writer(one.model, self.precision) for one in models]
         self._writer = writers[0] if len(writers) == 1 else Ensemble(writers)
@@ -152,7 +153,7 @@ class Headliner:
         """One headline for each text, in order; warnings count the texts from `first`."""
         check_options(options, Options)
         ledes = [
-            read_source_text(text, number, self._profile, self._subwords, options.max_source)
+            read_source_text(text, number, self._tokenizer, options.max_source)
             for number, text in enumerate(each_text(texts), start=first)
         ]
         with nullcontext() if self._on_cpu else _ON_GPU:
@@ -211,7 +212,7 @@ class Headliner:
         """How many texts to search together, where nobody says it."""
         if self._on_cpu:
             return _CPU_BATCH
-        scores = _GPU_SCORES // (options.search.beam * len(self._subwords))
+        scores = _GPU_SCORES // (options.search.beam * self._tokenizer.vocabulary_size)
         return max(1, min(scores, _GPU_SUBWORDS // longest))
 
     @property
@@ -244,9 +245,9 @@ class Headliner:
         options: Options,
     ) -> Headline:
         wordings = [
-            with_source_words(one.ids, self._subwords, lede, weights[rank].best)
+            with_source_words(one.ids, self._tokenizer, lede, weights[rank].best)
             if options.replace_unknown and UNK in one.ids
-            else wording(one.ids, self._subwords)
+            else wording(one.ids, self._tokenizer)
             for rank, one in enumerate(found)
         ]
         ranked = tuple(map(self._candidate, found, wordings))
@@ -268,7 +269,7 @@ class Headliner:
         )
 
     def _candidate(self, found: Hypothesis, words: HeadlineWords) -> Candidate:
-        text, tokens = self._profile.join(words.words), tuple(self._profile.plain(words.words))
+        text, tokens = self._tokenizer.join(words.words), tuple(self._tokenizer.plain(words.words))
         return Candidate(text, tokens, found.score, found.truncated)
 
     def _alignment(self, lede: SourceText, words: HeadlineWords, weights: Weights) -> Alignment:
@@ -276,8 +277,8 @@ class Headliner:
             return tuple(map(tuple, by_words(matrix, words.owners, lede.owners).tolist()))
 
         return Alignment(
-            source=tuple(self._profile.spaced(lede.words)),
-            headline=tuple(self._profile.spaced(words.words)),
+            source=tuple(self._tokenizer.spaced(lede.words)),
+            headline=tuple(self._tokenizer.spaced(words.words)),
             attention=rows(weights.attention),
             spm=None if weights.spm is None else rows(weights.spm),
         )
@@ -295,7 +296,7 @@ class Headliner:
         known = (word.casefold() for word in headline.tokens if SPECIALS[UNK] not in word)
         for word, times in Counter(known).items():
             if times > 1 and is_content(word):
-                available = [one.casefold() for one in self._profile.plain(lede.words)]
+                available = [one.casefold() for one in self._tokenizer.plain(lede.words)]
                 if times > available.count(word):
                     yield HeadlineWarning("repetition", f"{word!r} is there {times} times")
 
@@ -357,8 +358,7 @@ def _adapted(
 def _refuse_strangers(models: Sequence[ModelBundle]) -> None:
     """Models of an ensemble must read and write the same sub-words."""
     for one in models[1:]:
-        same_types = one.subwords.types == models[0].subwords.types
-        if not same_types or one.profile is not models[0].profile:
+        if one.tokenizer != models[0].tokenizer:
             raise ModelError(
                 "the models of an ensemble must share one vocabulary and one text profile; these "
                 "were trained on different datasets"

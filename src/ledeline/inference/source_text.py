@@ -5,8 +5,9 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from ledeline.inference.headline import HeadlineWarning
-from ledeline.text.profiles import JOINER, Profile
-from ledeline.text.subwords import UNK, Subwords
+from ledeline.text.profiles import JOINER
+from ledeline.text.subwords import UNK
+from ledeline.text.tokenizer import Tokenizer
 
 _SHOWN = 5  # words that a warning names at most
 
@@ -32,9 +33,7 @@ class SourceText(NamedTuple):
         return tuple(id_ for own, id_ in zip(self.owners, self.ids, strict=True) if own == word)
 
 
-def read_source_text(
-    given: object, number: int, profile: Profile, subwords: Subwords, longest: int
-) -> SourceText:
+def read_source_text(given: object, number: int, tokenizer: Tokenizer, longest: int) -> SourceText:
     """Whatever was given as text `number` -> what a model reads, at most `longest` sub-words.
 
     Never fails: what is no text, empty, or unknown to the last character has no ids.
@@ -42,14 +41,14 @@ def read_source_text(
     text = _text(given, number)
     if isinstance(text, HeadlineWarning):
         return SourceText(given if isinstance(given, str) else None, cautions=(text,))
-    lede = _cut(text, tuple(profile.words(text)), subwords, longest)
+    lede = _cut(text, tuple(tokenizer.words(text)), tokenizer, longest)
     if not lede.words:
         return lede._replace(cautions=(HeadlineWarning("empty", f"text {number} has no words"),))
-    if not any(_is_known(id_, subwords) for id_ in set(lede.ids)):
+    if not any(_is_known(id_, tokenizer) for id_ in set(lede.ids)):
         caution = HeadlineWarning("unseen", f"the model knows no character of text {number}")
         return SourceText(text, cautions=(caution,))
     if lede.unknown:
-        words = profile.plain([lede.words[word] for word in lede.unknown])
+        words = tokenizer.plain([lede.words[word] for word in lede.unknown])
         caution = HeadlineWarning("unseen", f"the model does not know {_listed(words)} in full")
         return lede._replace(cautions=(*lede.cautions, caution))
     return lede
@@ -74,9 +73,9 @@ def _text(given: object, number: int) -> str | HeadlineWarning:
     return whole.rstrip("\r\n")
 
 
-def _cut(text: str, words: tuple[str, ...], subwords: Subwords, longest: int) -> SourceText:
+def _cut(text: str, words: tuple[str, ...], tokenizer: Tokenizer, longest: int) -> SourceText:
     """As many whole words as fit; of a first word that is too long, its beginning."""
-    ids, counts = subwords.encode_each(words[: longest + 1])  # each has one id at least
+    ids, counts = tokenizer.encode_each(words[: longest + 1])  # each has one id at least
     owners = list(chain.from_iterable(map(repeat, range(len(counts)), counts)))
     if len(ids) <= longest:
         return SourceText(text, words, tuple(ids), tuple(owners))
@@ -86,9 +85,9 @@ def _cut(text: str, words: tuple[str, ...], subwords: Subwords, longest: int) ->
     return SourceText(text, words[:num_read], tuple(ids[:size]), tuple(owners[:size]), (caution,))
 
 
-def _is_known(id_: int, subwords: Subwords) -> bool:
+def _is_known(id_: int, tokenizer: Tokenizer) -> bool:
     """Whether a sub-word says anything of the text: more than that two words touch."""
-    return id_ != UNK and any(text.strip(JOINER) for text in subwords.decode([id_]))
+    return id_ != UNK and any(text.strip(JOINER) for text in tokenizer.decode_words([id_]))
 
 
 def _listed(words: Iterable[str]) -> str:

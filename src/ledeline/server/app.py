@@ -205,8 +205,8 @@ def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> Abo
     models = [one.model for one in headliner.models]
     return About(
         system=system_name(headliner),
-        profile=headliner.models[0].profile.name,
-        vocabulary=len(headliner.models[0].subwords),
+        profile=headliner.models[0].tokenizer.profile.name,
+        vocabulary=headliner.models[0].tokenizer.vocabulary_size,
         parameters=sum(one.numel() for model in models for one in model.parameters()),
         precision=headliner.precision,
         device=models[0].device.type,

@@ -14,8 +14,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ledeline.core.errors import ConfigError
+from ledeline.core.shipped import SHIPPED_NAME, model_folder
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.folder import SHIPPED_NAME, found
 from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
 from ledeline.server.settings import Address, ServeConfig, find_token
@@ -119,7 +119,7 @@ def serve(settings: ServeConfig, tell: Callable[[str], None]) -> None:
     headliner = Headliner.load(
         *folders, precision=settings.model.precision, device=settings.model.device
     )
-    app = create_app(headliner, settings, token, _card(found(folders[0])))
+    app = create_app(headliner, settings, token, _card(model_folder(folders[0])))
     config = configured(app, settings.server, LOGGING)
     server = Server(config, app, tell)
     asyncio.run(server.serve())

@@ -169,16 +169,16 @@ class Subwords:
                 text = ""
         return [*words, text] if text else words
 
-    def owners(self, ids: Iterable[int]) -> list[int]:
+    def word_ids(self, ids: Iterable[int]) -> list[int]:
         """Return for each id the number of the word, among those ``decode`` gives, it is part of.
 
         A special symbol that reads as nothing counts to the word that is open, or comes next.
         """
-        owners, number = [], 0
+        word_ids, number = [], 0
         for piece in ids:
-            owners.append(number)
+            word_ids.append(number)
             number += self._pieces[piece][1]
-        return owners
+        return word_ids
 
     def save(self, folder: Path) -> None:
         """Write ``codes.txt``, as subword-nmt does, and ``subwords.json``, which has the rest."""

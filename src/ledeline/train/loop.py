@@ -70,7 +70,8 @@ def train(
         if not config.run.fast:
             stack.enter_context(kernel_mode("plain"))
         batches = _batches(dataset, config, world)
-        model = EncDec(config.system, len(dataset.subwords), config.train.seed).to(world.device)
+        size = dataset.tokenizer.vocabulary_size
+        model = EncDec(config.system, size, config.train.seed).to(world.device)
         optimizer = adam(model)
         train_state, run = TrainState(), None
         if world.leads and config.train.start_from is not None and not begun(folder):
@@ -263,7 +264,7 @@ def _beginning(
     return RunStart(
         system=config.system.name,
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
-        vocabulary=len(dataset.subwords),
+        vocabulary=dataset.tokenizer.vocabulary_size,
         num_pairs=config.data.pairs or len(dataset["train"]),
         num_epochs=config.train.epochs,
         device=str(world.device),

@@ -140,7 +140,7 @@ class Run:
 
     def _write_model_files(self, folder: Path) -> None:
         """What makes a checkpoint a model that can be used on its own."""
-        describe(folder, self.config.system, self.dataset.subwords, self.dataset.profile)
+        describe(folder, self.config.system, self.dataset.tokenizer)
 
     def _belongs(self) -> dict[str, Any]:
         """What tells this run's checkpoints from others'."""
@@ -213,11 +213,11 @@ def begun(folder: Path) -> bool:
 def start_from(folder: Path, model: EncDec, dataset: Dataset) -> None:
     """Give a model the weights of another one that reads and writes the same."""
     there = load_model(folder)
-    same_text = there.subwords.types == dataset.subwords.types and there.profile is dataset.profile
-    if not same_text:
+    if there.tokenizer != dataset.tokenizer:
+        profile = there.tokenizer.profile.name
         raise ModelError(
             f"{folder} has other sub-words or another text profile than {dataset.folder}; prepare "
-            f"the dataset with --subword.reuse={folder} and --text.profile={there.profile.name}"
+            f"the dataset with --subword.reuse={folder} and --text.profile={profile}"
         )
     for key in SHAPE:
         part, _, name = key.partition(".")

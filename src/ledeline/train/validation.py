@@ -100,7 +100,8 @@ def write_headlines(
         for row, ids in zip(rows.tolist(), greedy(model, sources, lengths), strict=True):
             with precision(config.run, model.device):
                 sample = _sample(model, dataset, row, ids, row < config.validation.samples)
-            text, reference = (dataset.profile.join(w) for w in (sample.headline, sample.reference))
+            words = sample.headline, sample.reference
+            text, reference = map(dataset.tokenizer.join, words)
             scores.append(rouge.score(text, reference, _QUICK))
             samples += [sample] if row < config.validation.samples else []
     return (rouge.mean(scores) if scores else None), number, samples
@@ -108,7 +109,7 @@ def write_headlines(
 
 def _sample(model: EncDec, dataset: Dataset, row: int, ids: list[int], align: bool) -> Sample:
     source, reference = dataset["valid"][row]
-    decode = dataset.subwords.decode
+    decode = dataset.tokenizer.decode_words
     links = _links(model, dataset, source, ids) if align else frozenset()
     return Sample(decode(source), decode(reference), decode(ids), links)
 
@@ -121,7 +122,7 @@ def _links(model: EncDec, dataset: Dataset, source: list[int], headline: list[in
     else:
         q, attention = seen.q[:-1], seen.attention[:-1]  # without the step of <eos>
         links = spm_links(q, source, rule="sentence", attention=attention)
-    owners = dataset.subwords.owners
+    owners = dataset.tokenizer.word_ids
     return to_words(links, owners(source), owners(headline))
 
 

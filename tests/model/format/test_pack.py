@@ -16,8 +16,9 @@ from torch import Tensor
 import command
 from ledeline.config import ModelConfig, SearchConfig, SystemConfig
 from ledeline.core.errors import ModelError
+from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner, Options
-from ledeline.model.format.folder import SHIPPED, describe, load_model
+from ledeline.model.format.folder import describe, load_model
 from ledeline.model.format.int8 import quantised
 from ledeline.model.format.pack import pack
 from ledeline.model.format.weights import as_float32, as_stored
@@ -26,6 +27,7 @@ from ledeline.runtime.cpu import has_int8
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT
 
 LEDES = [story.lede for story in generate(20, 7)]
@@ -320,7 +322,7 @@ def test_what_is_shipped_is_installed() -> None:
 
 
 def test_what_training_writes_is_as_it_was(tmp_path: Path) -> None:
-    describe(tmp_path, TINY, Subwords([], "ab"), NATURAL)
+    describe(tmp_path, TINY, Tokenizer(NATURAL, Subwords([], "ab")))
     assert (tmp_path / "model.json").read_text() == (
         '{\n  "format": "ledeline-model",\n  "version": 1,\n  "system": "EncDec",\n'
         '  "profile": "natural",\n  "vocabulary": 8\n}\n'

@@ -9,6 +9,7 @@ from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.model.layers.dropout import WHOLE, Dropout, Share, seed
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def splits(tmp_path_factory):
         for side in zip(*lengths, strict=True):
             sides += [random.integers(4, 11, sum(side)), np.array(side)]
         folder = tmp_path_factory.mktemp("dataset")
-        writer = DatasetWriter(folder, NATURAL, Subwords.learn({"stocks": 5}, 3))
+        writer = DatasetWriter(folder, Tokenizer(NATURAL, Subwords.learn({"stocks": 5}, 3)))
         writer.write_split("train", iter([Chunk(*sides)]))
         writer.finish()
         return Dataset(folder)["train"]

@@ -72,7 +72,7 @@ def prepared_summary(prepared: Prepared) -> RenderableType:
     if prepared.num_rejects:
         lines.append(Text(f"{prepared.num_rejects:,} bad rows, each with its reason in {REJECTS}"))
     dataset = Dataset(prepared.folder)
-    types = dataset.subwords.types
+    types = dataset.tokenizer.types
     for side, ids in zip(("lede", "headline"), dataset["train"][0], strict=True):
         lines.append(Text(f"{side:8}  ", style="dim").append(" ".join(types[i] for i in ids)))
     where = f"{prepared.folder}: {len(types):,} sub-word types; details in {REPORT}"

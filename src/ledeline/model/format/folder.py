@@ -15,19 +15,15 @@ from typing import Any, Final, NamedTuple
 from ledeline.config import SystemConfig
 from ledeline.config.section import load, to_toml
 from ledeline.core.errors import ModelError
+from ledeline.core.shipped import model_folder
 from ledeline.model.format.weights import Storage, read_weights
 from ledeline.model.systems.encdec import EncDec
-from ledeline.text.profiles import PROFILES, Profile
-from ledeline.text.subwords import Subwords
-
-SHIPPED: Final = Path(__file__).parents[2] / "models" / "default"
-SHIPPED_NAME: Final = "shipped"  # stands for it wherever a model folder is named
+from ledeline.text.profiles import PROFILES
+from ledeline.text.tokenizer import MODEL_FILE, MODEL_FORMAT, Tokenizer
 
 WEIGHTS: Final = "model"  # .safetensors
-DESCRIPTION: Final = "model.json"
 SYSTEM: Final = "system.toml"
 BEST: Final = "best"  # in the folder of a run
-FORMAT: Final = "ledeline-model"
 # By storage: float16 is read by what knows version 1 alone, int8 is not and must not be tried.
 VERSIONS: Final[dict[Storage, int]] = {"float32": 1, "float16": 1, "int8": 2}
 
@@ -36,87 +32,56 @@ class ModelBundle(NamedTuple):
     """What a model folder holds."""
 
     model: EncDec
-    subwords: Subwords
-    profile: Profile
+    tokenizer: Tokenizer
     block_ngrams: int = 0  # in a search that does not say
 
 
 def describe(
     folder: Path,
     system: SystemConfig,
-    subwords: Subwords,
-    profile: Profile,
+    tokenizer: Tokenizer,
     storage: Storage = "float32",
     block_ngrams: int = 0,
 ) -> None:
     """Write everything but the weights."""
     (folder / SYSTEM).write_text(to_toml(system), encoding="utf-8")
     about: dict[str, Any] = {
-        "format": FORMAT,
+        "format": MODEL_FORMAT,
         "version": VERSIONS[storage],
         "system": system.name,
-        "profile": profile.name,
-        "vocabulary": len(subwords),
+        "profile": tokenizer.profile.name,
+        "vocabulary": tokenizer.vocabulary_size,
     }
     if storage != "float32":
         about["weights"] = storage
     if block_ngrams:
         about["block_ngrams"] = block_ngrams
-    (folder / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    subwords.save(folder)
+    (folder / MODEL_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    tokenizer.subwords.save(folder)
 
 
 def load_model(folder: Path | str) -> ModelBundle:
     """Open a model folder, ready to write headlines, on the CPU."""
-    folder = found(folder)
-    subwords, profile, about = _read_words(folder)
+    folder = model_folder(folder)
+    about = _read_description(folder)
+    tokenizer = Tokenizer.read(folder, about["profile"])
     system = load(SystemConfig, folder / SYSTEM)
-    model = EncDec(system, len(subwords))
+    model = EncDec(system, tokenizer.vocabulary_size)
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")
     model.load_state_dict(read_weights(path, model.state_dict(), storage, system))
-    return ModelBundle(model.eval(), subwords, profile, about.get("block_ngrams", 0))
-
-
-def load_words(folder: Path | str) -> tuple[Subwords, Profile]:
-    """What a model reads and writes, without its weights."""
-    subwords, profile, _ = _read_words(found(folder))
-    return subwords, profile
-
-
-def is_model(folder: Path | str) -> bool:
-    """Whether a folder says that it is a model's."""
-    return (found(folder) / DESCRIPTION).exists()
-
-
-def found(folder: Path | str) -> Path:
-    """The folder of a model: that of the shipped one where it is called so."""
-    folder = Path(folder)
-    if folder != Path(SHIPPED_NAME) or folder.exists():
-        return folder
-    if not SHIPPED.exists():
-        raise ModelError(
-            f"{SHIPPED}: the model of ledeline is not there; install ledeline anew, or name a "
-            "model folder, such as runs/NAME/best that ledeline train writes"
-        )
-    return SHIPPED
-
-
-def _read_words(folder: Path) -> tuple[Subwords, Profile, dict[str, Any]]:
-    about = _read_description(folder)
-    subwords = Subwords.load(folder)
-    return subwords, PROFILES[about["profile"]].keeping(subwords.alphabet), about
+    return ModelBundle(model.eval(), tokenizer, about.get("block_ngrams", 0))
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
-    path = folder / DESCRIPTION
+    path = folder / MODEL_FILE
     try:
         about = json.loads(path.read_bytes())
     except OSError as error:
         raise _no_model(folder, error) from None
     except ValueError:
         raise ModelError(f"{path} is damaged") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") != MODEL_FORMAT:
         raise ModelError(f"{path} does not describe a model of ledeline")
     version, storage = about.get("version"), about.get("weights", "float32")
     if version not in VERSIONS.values() or about.get("profile") not in list(PROFILES):
@@ -134,11 +99,11 @@ def _read_description(folder: Path) -> dict[str, Any]:
 
 def _no_model(folder: Path, error: OSError) -> ModelError:
     """What to say of a folder whose description cannot be read."""
-    reason = f"{DESCRIPTION}: {error.strerror}"
+    reason = f"{MODEL_FILE}: {error.strerror}"
     if not folder.is_dir():
         reason = "it is a file" if folder.exists() else "it does not exist"
     elif isinstance(error, FileNotFoundError):
-        reason = f"it has no {DESCRIPTION}"
+        reason = f"it has no {MODEL_FILE}"
     best = folder / BEST
-    known = best if (best / DESCRIPTION).exists() else "one, such as runs/NAME/best of a run"
+    known = best if (best / MODEL_FILE).exists() else "one, such as runs/NAME/best of a run"
     return ModelError(f"{folder} is not a model folder: {reason}; name {known}")

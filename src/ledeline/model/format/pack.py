@@ -35,9 +35,9 @@ def pack(
     """
     text = None if card is None else _read_card(card)
     with _new_folder(output) as folder:
-        model, subwords, profile, blocked = _mean(models)
+        model, tokenizer, blocked = _mean(models)
         blocked = blocked if block_ngrams is None else block_ngrams
-        describe(folder, model.config, subwords, profile, storage, blocked)
+        describe(folder, model.config, tokenizer, storage, blocked)
         path = folder / f"{WEIGHTS}.safetensors"
         write_weights(path, model.state_dict(), storage, model.config)
         if text is not None:
@@ -69,10 +69,9 @@ def _difference(one: ModelBundle, other: ModelBundle) -> str | None:
     """What keeps the weights of two models from meaning the same."""
     if one.model.config != other.model.config:
         return SYSTEM
-    if one.profile is not other.profile:
+    if one.tokenizer.profile is not other.tokenizer.profile:
         return "their text profiles"
-    mine, its = ((s.merges, s.types, s.unknown_words) for s in (one.subwords, other.subwords))
-    return None if mine == its else "their sub-words"
+    return None if one.tokenizer == other.tokenizer else "their sub-words"
 
 
 def _read_card(path: Path) -> bytes:
