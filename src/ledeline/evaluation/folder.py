@@ -199,10 +199,6 @@ class SetFolder:
         line = json.dumps(alignment.as_dict(), ensure_ascii=False)
         _write_lines(self.path / ALIGNMENT, [line])
 
-    def has_alignment(self) -> bool:
-        """Whether alignment was written."""
-        return (self.path / ALIGNMENT).is_file()
-
     # --- reading ---
 
     def read(self, name: str, summary: SetSummary) -> EvaluatedSet:

@@ -115,7 +115,7 @@ class SetSummary:
             raise fields.error("pairs", "a pair or more")
         return cls(
             files=fields.shown("files"),
-            checksum=stored_checksum(fields),
+            checksum=str(fields.values.get("checksum", "")),
             num_pairs=num_pairs,
             scores={name: _read_score(fields.inner(name)) for name in _measures(fields)},
             signature=fields.text("signature"),
@@ -125,11 +125,6 @@ class SetSummary:
             seconds=None if fields.is_null("seconds") else fields.number("seconds"),
             command="" if fields.is_null("command") else fields.text("command"),
         )
-
-
-def stored_checksum(fields: JsonFields) -> str:
-    """The checksum of a test set; empty where there is none."""
-    return str(fields.values.get("checksum", ""))
 
 
 def _measures(fields: JsonFields) -> tuple[str, ...]:

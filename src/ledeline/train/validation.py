@@ -11,7 +11,7 @@ from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress, silent
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
-from ledeline.evaluation.alignment import Links, attention_links, spm_links, to_words
+from ledeline.evaluation.links import Links, attention_links, spm_links, to_words
 from ledeline.inference.attribution import force
 from ledeline.model.systems.encdec import EncDec
 from ledeline.search import greedy
