@@ -21,7 +21,7 @@ from ledeline.config import (
     SubwordConfig,
     SystemConfig,
 )
-from ledeline.config.section import to_toml
+from ledeline.config.toml import to_toml
 from ledeline.corpus.tables import write_table
 from ledeline.data.prepare import prepare
 from ledeline.synth.newsroom import Story, write

@@ -321,7 +321,7 @@ def test_on_a_terminal_each_line_is_answered_at_once() -> None:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert status == 0
     assert plain.splitlines() == [
-        "ledeline: reads a lede a line, until Ctrl-D",
+        "ledeline: reading one lede per line; Ctrl-D ends the input",
         "one two",  # the terminal's own echo
         "ONE TWO",
         "three",
@@ -397,7 +397,8 @@ def test_signals_name_the_way_on(tmp_path: Path, number: int, status: int) -> No
         errors = process.stderr.read().decode()
     assert process.returncode == status
     found = re.fullmatch(
-        r"ledeline: stopped after lede (\d+); the same command with --resume goes on\n", errors
+        r"ledeline: stopped after lede (\d+); run the same command with --resume to continue\n",
+        errors,
     )
     assert found is not None
     assert (tmp_path / "out.txt").read_text() == "A\n" * int(found[1])

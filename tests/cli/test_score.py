@@ -332,7 +332,7 @@ class TestEvaluateAndReport:
         running.send_signal(signal.SIGTERM)
         _, said = running.communicate(timeout=60)
         assert running.returncode == 128 + signal.SIGTERM
-        assert said.endswith("ledeline: stopped; the same command with --resume goes on\n")
+        assert said.endswith("ledeline: stopped; run the same command with --resume to continue\n")
         done = len(headlines.read_text().splitlines())
         assert 0 < done < 4000
         assert json.loads((tmp_path / "e" / "evaluation.json").read_text())["sets"] == {}

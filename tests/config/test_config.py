@@ -11,7 +11,7 @@ from ledeline.config import (
     SystemConfig,
     TrainConfig,
 )
-from ledeline.config.section import load, to_toml
+from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ConfigError
 from pages import ROOT
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.config.section import NOT_EMPTY, BadValue, at_least, load, section, to_toml, walk
+from ledeline.config.section import NOT_EMPTY, BadValue, at_least, section, walk
+from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ConfigError
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ledeline.cli import app
 from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig, SystemConfig
-from ledeline.config.section import load
+from ledeline.config.toml import load
 from ledeline.core.errors import ConfigError, CorpusError, DatasetError, LedelineError
 from ledeline.corpus.tables import write_table
 from ledeline.data.batches import Batches

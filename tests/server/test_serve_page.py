@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from ledeline.config.section import load
+from ledeline.config.toml import load
 from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
 from ledeline.model.format.pack import CARD

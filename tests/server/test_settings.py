@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ledeline.cli import app
-from ledeline.config.section import load
+from ledeline.config.toml import load
 from ledeline.core.errors import ConfigError
 from ledeline.server.settings import TOKEN_VARIABLE, ServeConfig, find_token
 

@@ -124,12 +124,35 @@ class TestReadme:
         assert [block.language for block in blocks(use)] == languages
         run(blocks(use), tmp_path, ["pairs.toml", "train.toml"])
 
-    def test_its_links_lead_somewhere(self) -> None:
-        pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-        for page in pages:
-            for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-                if "://" not in target:
-                    assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+PAGES = [ROOT / "README.md", ROOT / "bench" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+class TestPages:
+    """What the documentation points to exists."""
+
+    @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+    def test_links_lead_somewhere(self, page: Path) -> None:
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+            if "://" not in target:
+                other = page.parent / target if target else page
+                assert other.exists(), target
+                assert not anchor or anchor in anchors(other), f"{target}#{anchor}"
+
+    @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+    def test_a_linked_file_has_the_name_and_the_code_that_the_page_says(self, page: Path) -> None:
+        link = r"\[`([\w./]+\.py)`\]\(([^)]+)\)((?:,? (?:and )?`[\w.]+`)*)"
+        for name, target, code in re.findall(link, page.read_text()):
+            assert target.endswith(name)
+            source = (page.parent / target).read_text()
+            for word in re.findall(r"`(?:\w+\.)?(\w+)`", code):
+                assert re.search(rf"\b(def|class|self\.) ?{word}\b", source), f"{target}: {word}"
+
+
+def anchors(page: Path) -> list[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
 
 
 def test_python_in_the_guide_of_evaluation_runs() -> None:

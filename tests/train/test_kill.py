@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ledeline.config import TrainConfig
-from ledeline.config.section import load, to_toml
+from ledeline.config.toml import load, to_toml
 from ledeline.train.checkpoint import Checkpoints
 
 NUM_KILLS = 20

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ledeline.config import RunConfig, TrainConfig
-from ledeline.config.section import load, to_toml
+from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.data.dataset import Dataset
 from ledeline.model.format.folder import load_model

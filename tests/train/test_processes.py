@@ -30,7 +30,7 @@ from ledeline.config import (
     TrainConfig,
     ValidationConfig,
 )
-from ledeline.config.section import to_toml
+from ledeline.config.toml import to_toml
 from ledeline.core.errors import ConfigError, TrainingError
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset

@@ -19,7 +19,7 @@ import pytest
 
 import command
 from ledeline.config import TrainConfig
-from ledeline.config.section import to_toml
+from ledeline.config.toml import to_toml
 
 pytestmark = pytest.mark.slow
 

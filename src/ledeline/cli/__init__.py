@@ -1,4 +1,7 @@
-"""The command `ledeline`: verbs that parse, call one function, and print. Nothing else prints."""
+"""The command `ledeline`. A verb parses its options, calls one function and prints the result.
+
+No other module prints.
+"""
 
 import io
 import sys
@@ -18,8 +21,8 @@ from ledeline.cli.train import train
 
 app = typer.Typer(
     cls=Verbs,
-    help="From the lede, a headline: prepare corpora of ledes and headlines, train on them, write "
-    "headlines, and judge them.",
+    help="Write headlines for news ledes. Prepare corpora, train models on them, and evaluate the "
+    "headlines.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,7 +55,7 @@ app.command()(synth)
 
 
 def main() -> None:
-    """Run the command; a terminal that cannot show a character gets a question mark."""
+    """Run the command. A character that the terminal cannot show is printed as a question mark."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,30 +1,34 @@
-"""What the verbs share: how errors end them, what they say, their bars."""
+"""What all verbs share: error handling, messages, progress bars."""
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import typer
 import typer.core
 
-from ledeline.core.errors import ConfigError, LedelineError
+from ledeline.core.errors import ConfigError, LedelineError, RenamedWarning, UncheckedWarning
 from ledeline.core.progress import Progress, silent
+
+_SHOWN: Final = (RenamedWarning, UncheckedWarning)
 
 
 class Verbs(typer.core.TyperGroup):
-    """The verbs; what a user can cause ends in one sentence and exit status 2."""
+    """The verbs. An error that a user can cause is printed as one sentence; exit status 2."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb."""
+        """Run a verb and turn its errors into a sentence and an exit status."""
         try:
-            return super().invoke(ctx)
-        except LedelineError as error:
+            with _plain_warnings():
+                return super().invoke(ctx)
+        except (LedelineError, *_SHOWN) as error:  # a warning is one where Python was told so
             leave(str(error), 2)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
             raise typer.Exit(0) from None
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
@@ -33,20 +37,39 @@ class Verbs(typer.core.TyperGroup):
             leave("stopped", 130)
 
 
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show warnings for the user as one line each, without a place in our code."""
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+            if issubclass(category, _SHOWN):
+                say(f"ledeline: {message}")
+            else:
+                show_others(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        if not sys.warnoptions:
+            for category in _SHOWN:
+                warnings.simplefilter("always", category)
+        yield
+
+
 def leave(sentence: str, status: int) -> NoReturn:
-    """End the command with a sentence."""
+    """Print a sentence to standard error and exit with this status."""
     print(f"ledeline: {sentence}", file=sys.stderr)
     raise typer.Exit(status)
 
 
 def say(sentence: str) -> None:
-    """Write a sentence beside the output."""
+    """Print a sentence to standard error."""
     print(sentence, file=sys.stderr)
 
 
 @contextmanager
 def progress_bar(*, wanted: bool) -> Iterator[Progress]:
-    """A bar where somebody sees it."""
+    """A progress bar, if it is wanted and standard error is a terminal."""
     if not wanted or not sys.stderr.isatty():
         yield silent
         return
@@ -59,19 +82,19 @@ def progress_bar(*, wanted: bool) -> Iterator[Progress]:
 
 
 def refuse_mixture(as_json: bool, file: str | None, option: str) -> None:
-    """Refuse to print two things at once."""
+    """Refuse to print two outputs to standard output."""
     if as_json and file == "-":
-        raise ConfigError(f"--json and {option} - would be printed into each other; name a file")
+        raise ConfigError(f"--json and {option} - would both print to standard output; name a file")
 
 
 def refuse_idle(option: str, value: object, needed: str, other: object) -> None:
-    """Refuse an option that does nothing without another one."""
+    """Refuse an option that has no effect without another one."""
     if value is not None and other is None:
         raise ConfigError(f"{option} {value}: has no effect without {needed}")
 
 
 def refuse_input(path: Path, inputs: Iterable[str]) -> Path:
-    """Give back the name of an output, unless it is one of the inputs."""
+    """Return the path of an output, or refuse it if it is one of the inputs."""
     for name in inputs:
         if name and path.exists() and Path(name).exists() and path.samefile(name):
             raise ConfigError(f"{path} is an input; name another file to write to")
@@ -79,7 +102,7 @@ def refuse_input(path: Path, inputs: Iterable[str]) -> Path:
 
 
 def write(name: str, lines: Iterable[str], inputs: Iterable[str]) -> None:
-    """Write lines to a file that is none of the inputs, or print them."""
+    """Write lines to a file that is not one of the inputs; `-` prints them."""
     if name == "-":
         sys.stdout.writelines(f"{line}\n" for line in lines)
         return

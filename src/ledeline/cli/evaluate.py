@@ -1,4 +1,4 @@
-"""Verbs that judge a system: what it writes, and how it aligns."""
+"""The verbs `evaluate`, `align` and `report`."""
 
 import json
 import shlex
@@ -39,21 +39,21 @@ from ledeline.cli.options import (
 def evaluate(
     model: Annotated[
         list[Path],
-        typer.Option(metavar="FOLDER", help="Folder of the model; several make an ensemble."),
+        typer.Option(metavar="FOLDER", help="Model folder. Repeat it for an ensemble."),
     ],
     test: Annotated[
         list[str],
-        typer.Option(metavar="SET", help=f"NAME=FILE, a test set; several may be given: {SETS}"),
+        typer.Option(
+            metavar="SET", help=f"Test set, as NAME=FILE. Can be repeated. FILE is {SETS}"
+        ),
     ],
-    output: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder to write, one for each system.")
-    ],
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Evaluation folder to write.")],
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What to call the system; what it is, if not given."),
+        typer.Option(metavar="NAME", help="Name of the system. Default: its parts, EncDec+SPM."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a folder; sets that are done stay.")
+        bool, typer.Option("--resume", help="Continue a folder. Finished test sets are kept.")
     ] = False,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
@@ -67,17 +67,20 @@ def evaluate(
     score_unknown: ScoreUnknown = "keep",
     profile: Annotated[
         Literal["paper", "natural"] | None,
-        typer.Option(help="Compare outputs and references in this text profile; the model's."),
+        typer.Option(help="Text profile to compare headlines in. Default: the model's."),
     ] = None,
     word_pairs: NumWordPairs = 500,
-    heat_maps: Annotated[int, typer.Option(min=0, help="Pairs to keep heat maps of.")] = 3,
+    heat_maps: Annotated[
+        int, typer.Option(min=0, help="Number of pairs to store heat maps of.")
+    ] = 3,
     seed: SampleSeed = 1,
     precision: Precision = "auto",
     device: Device = "auto",
 ) -> None:
-    """Judge a system on test sets: write headlines, score, audit and align them.
+    """Evaluate a model on test sets.
 
-    The folder holds all of it, for ledeline report and for you. See docs/evaluation.md.
+    Writes a headline for each pair, then scores, audits and aligns them. All results are in the
+    evaluation folder, which ledeline report reads. See docs/evaluation.md.
     """
     from rich.console import Console
 
@@ -119,29 +122,31 @@ def evaluate(
             progress=progress,
         )
     if result.signal is not None:
-        leave("stopped; the same command with --resume goes on", 128 + result.signal)
+        leave("stopped; run the same command with --resume to continue", 128 + result.signal)
     Console().print(evaluation_table(result.summary), soft_wrap=True)
 
 
 def align(
-    model: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the model.")],
+    model: Annotated[Path, typer.Option(metavar="FOLDER", help="Model folder.")],
     pair: Annotated[
-        list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair.")
+        list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair to align.")
     ] = None,
     pairs: Annotated[
-        str | None, typer.Option("--input", metavar="SET", help=f"Many pairs: {SETS}")
+        str | None, typer.Option("--input", metavar="SET", help=f"File with many pairs: {SETS}")
     ] = None,
     gold: Annotated[
         str | None,
         typer.Option(
-            help="A file of gold links, a pair a line; a table may have a column of them."
+            help="File with gold links, one line per pair. A table can have them in a column."
         ),
     ] = None,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
     output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the links of each pair, as 0-1 2-3; - prints."),
+        typer.Option(
+            metavar="FILE", help="Write the links of each pair, as 0-1 2-3. - prints them."
+        ),
     ] = None,
     method: Annotated[
         Literal[
@@ -153,14 +158,14 @@ def align(
             "diagonal",
         ]
         | None,
-        typer.Option(help="Whose links are written; spm-vocabulary, or attention without SPM."),
+        typer.Option(help="Links to write. Default: spm-vocabulary; attention without an SPM."),
     ] = None,
     heat_map: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw what was seen of a pair to a .png or .svg file."),
+        typer.Option(metavar="FILE", help="Draw the heat map of one pair to a .png or .svg file."),
     ] = None,
     row: Annotated[
-        int | None, typer.Option(min=1, help="Which pair of the input is drawn; the first.")
+        int | None, typer.Option(min=1, help="Number of the pair to draw. Default: 1.")
     ] = None,
     word_pairs: NumWordPairs = 500,
     seed: SampleSeed = 1,
@@ -169,8 +174,8 @@ def align(
 ) -> None:
     """Show which word of a lede became which word of its headline.
 
-    By the SPM with both rules, by attention at the step and one later, and by two baselines; scored
-    where there are gold links. See docs/evaluation.md.
+    Four methods read the links from the SPM and from attention; two baselines are shown beside
+    them. With gold links, each method is scored. See docs/evaluation.md.
     """
     from ledeline.evaluation.align import align_pairs, chosen_method, draw_pair, find_pairs
     from ledeline.inference.headliner import open_model
@@ -199,18 +204,19 @@ def align(
 
 def report(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="EVALUATION", help="Folders of ledeline evaluate.")
+        list[Path], typer.Argument(metavar="EVALUATION", help="Folders from ledeline evaluate.")
     ],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="The page to write, an .html file.")],
+    output: Annotated[Path, typer.Option(metavar="FILE", help="HTML file to write.")],
     baseline: Annotated[
         str | None,
-        typer.Option(help="The system that the others are compared with; the first, if not given."),
+        typer.Option(help="System to compare the others with. Default: the first."),
     ] = None,
-    title: Annotated[str, typer.Option(help="Of the page.")] = "Headline systems compared",
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Headline systems compared",
 ) -> None:
-    """Write one HTML page that compares systems: scores, odd words, alignments, examples.
+    """Compare evaluated systems on one HTML page.
 
-    It needs no network, no model and nothing beside it. See docs/evaluation.md.
+    It shows scores, odd words, alignments and examples. The page is one file and needs no network.
+    See docs/evaluation.md.
     """
     from ledeline.report import write_report
 

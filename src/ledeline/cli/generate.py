@@ -1,4 +1,4 @@
-"""The verb that writes headlines."""
+"""The verb `generate`."""
 
 import sys
 from contextlib import nullcontext
@@ -23,55 +23,54 @@ from ledeline.cli.options import (
 def generate(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="A lede, in quotes; - reads standard input."),
+        typer.Argument(metavar="TEXT", help="A lede, in quotes. - reads standard input."),
     ] = None,
     input_file: Annotated[
         Path | None,
         typer.Option(
             "--input",
             help="Read ledes from this file: a table (.csv, .tsv, .jsonl or .parquet), or text "
-            "with a lede a line.",
+            "with one lede per line.",
         ),
     ] = None,
     input_format: Annotated[
         Literal["txt", "jsonl", "csv", "tsv", "parquet"] | None,
         typer.Option(
             "--format",
-            help="What the input is, where its name does not say it; standard input can be all "
-            "but parquet.",
+            help="Format of the input, if its name does not show it. Standard input cannot be "
+            "parquet.",
         ),
     ] = None,
     delimiter: Annotated[
         Literal["auto", "comma", "semicolon", "tab", "bar"],
-        typer.Option(help="What stands between the fields of CSV; auto finds it by the header."),
+        typer.Option(help="Field delimiter of CSV input. auto detects it from the header."),
     ] = "auto",
     field: Annotated[
         str | None,
-        typer.Option(
-            help="The column of the ledes, if it is neither called lede nor the only one."
-        ),
+        typer.Option(help="Column with the ledes. Default: lede, or the only column."),
     ] = None,
     output_file: Annotated[
         Path | None,
         typer.Option(
             "--output",
-            help="Write to this file: a .txt has the headlines alone; a .csv, .tsv, .jsonl or "
-            ".parquet has the rows of the input, with a column of headlines added.",
+            help="Write to this file. A .txt file holds the headlines only. A .csv, .tsv, .jsonl "
+            "or .parquet file holds the rows of the input and a column of headlines.",
         ),
     ] = None,
     column: Annotated[
-        str | None, typer.Option(help="What to call the added column, if not headline.")
+        str | None, typer.Option(help="Name of the added column. Default: headline.")
     ] = None,
     model: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Folder of the model, if not the one in the box; several make an ensemble."
+            help="Model folder. Default: the model that comes with ledeline. Repeat it for an "
+            "ensemble."
         ),
     ] = None,
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Write a line of JSON for each lede: headline, score and warnings."
+            "--json", help="Write one line of JSON per lede, with headline, score and warnings."
         ),
     ] = False,
     explain: Annotated[
@@ -80,11 +79,11 @@ def generate(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Finish an --output of a run that was stopped; give the same options."
+            "--resume", help="Continue an --output that was stopped. Use the same options."
         ),
     ] = False,
     beam: Beam = 20,
-    n_best: Annotated[int, typer.Option(help="How many headlines to give for a lede.")] = 1,
+    n_best: Annotated[int, typer.Option(help="Number of headlines per lede.")] = 1,
     min_length: MinLength = 1,
     max_length: MaxLength = None,
     block_ngrams: BlockNgrams = None,
@@ -95,8 +94,8 @@ def generate(
 ) -> None:
     """Write a headline for each lede.
 
-    Ledes are TEXT, or come from --input, or are the lines of standard input. Headlines are printed,
-    or go to --output. See docs/generate.md.
+    Ledes come from TEXT, from --input, or from standard input, one per line. Headlines are printed
+    or written to --output. See docs/generate.md.
     """
     from ledeline.config import SearchConfig
     from ledeline.corpus.inputs import File, find_input
@@ -107,11 +106,11 @@ def generate(
     given = find_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
     refuse_at_odds(kept, column, as_json=as_json, resume=resume, explain=explain, n_best=n_best)
-    stdout = sys.stdout  # a bar takes its place
+    stdout = sys.stdout  # the progress bar replaces sys.stdout
     on_screen = kept is None and stdout.isatty()
     if given.is_typed:
-        what = "a lede a line" if given.kind == "txt" else given.kind.upper()
-        say(f"ledeline: reads {what}, until Ctrl-D")
+        what = "one lede per line" if given.kind == "txt" else given.kind.upper()
+        say(f"ledeline: reading {what}; Ctrl-D ends the input")
     with (
         progress_bar(wanted=isinstance(given, File) and not on_screen) as progress,
         Notes(say, given.noun, everything=on_screen, warnings=not (as_json or explain)) as notes,
@@ -135,5 +134,5 @@ def generate(
         headliner = Headliner.load(*model or [], precision=precision, device=device)
         outcome = generate_headlines(headliner, given, output, options, notes, progress)
     if outcome.signal is not None:
-        way_on = "; the same command with --resume goes on" if kept else ""
+        way_on = "; run the same command with --resume to continue" if kept else ""
         leave(f"stopped after lede {outcome.num_done:,}{way_on}", 128 + outcome.signal)

@@ -1,4 +1,4 @@
-"""The verb that makes a model fit to ship."""
+"""The verb `pack`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,29 +9,32 @@ import typer
 def pack(
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL", help="Folder of the model; of several, the mean is taken."),
+        typer.Argument(
+            metavar="MODEL", help="Model folder. With several, their weights are averaged."
+        ),
     ],
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write, a new one.")],
+    output: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")],
     weights: Annotated[
-        Literal["float32", "float16", "int8"], typer.Option(help="How the weights are stored.")
+        Literal["float32", "float16", "int8"],
+        typer.Option(help="Number format of the stored weights."),
     ] = "int8",
     card: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.md", help="What is to be known of the model; put beside it."),
+        typer.Option(metavar="FILE.md", help="Model card. It is copied to card.md."),
     ] = None,
     block_ngrams: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="No run of so many sub-words twice in its headlines, unless a search says "
-            "otherwise; 0: off. That of the model, if not given.",
+            help="N-gram blocking that searches with this model use by default: no n-gram of this "
+            "length occurs twice in a headline. 0 turns it off. Default: as in the given model.",
         ),
     ] = None,
 ) -> None:
-    """Make a model folder fit to ship: small, and with nothing that only training needs.
+    """Make a small model folder to ship.
 
-    Several models, such as the last checkpoints of one run, become one with the mean of their
-    weights. See docs/models.md.
+    Files that only training needs are left out. Several models, such as the last checkpoints of one
+    run, become one model with their mean weights. See docs/models.md.
     """
     from ledeline.model.format.pack import pack as pack_models
 

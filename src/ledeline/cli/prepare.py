@@ -1,4 +1,4 @@
-"""Verbs that make corpora and datasets."""
+"""The verbs `prepare` and `synth`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +10,20 @@ from ledeline.cli.command import say
 
 def prepare(
     context: typer.Context,
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="The configuration.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Configuration file.")],
 ) -> None:
     """Turn pairs of ledes and headlines into a dataset to train on.
 
-    CONFIG.toml says which files are read, which pairs are kept, how they are split, and where the
-    dataset goes. Any key of it can be given here as well: --corpus.train=pairs.csv.
+    CONFIG.toml names the files to read, the filters, the splits and the folder of the dataset.
+    Every key can be overridden with --section.key=value, such as --corpus.train=pairs.csv.
 
-    docs/own-data.md is a guide; docs/config.md lists all keys.
+    See docs/own-data.md for a guide, and docs/config.md for all keys.
     """
     from rich.console import Console
 
     from ledeline.cli.views.console import Bars, prepared_summary
     from ledeline.config import PrepareConfig
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.data.prepare import prepare as prepare_dataset
 
     settings = load(PrepareConfig, config, context.args)
@@ -35,11 +35,16 @@ def prepare(
 
 
 def synth(
-    pairs: Annotated[int, typer.Option(min=1, help="How many pairs to write.")],
-    output: Annotated[Path, typer.Option(help="A .jsonl, .csv, .tsv or .parquet file.")],
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same pairs.")] = 1,
+    pairs: Annotated[int, typer.Option(min=1, help="Number of pairs to write.")],
+    output: Annotated[Path, typer.Option(help="File to write: .jsonl, .csv, .tsv or .parquet.")],
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed. The same seed gives the same pairs.")
+    ] = 1,
 ) -> None:
-    """Write pairs of the synthetic newsroom, with the gold alignment of their words."""
+    """Write synthetic pairs of ledes and headlines.
+
+    Each pair comes with the gold alignment of its words. See docs/corpus.md.
+    """
     from rich.console import Console
 
     from ledeline.cli.views.console import Bars

@@ -1,4 +1,4 @@
-"""Verbs that judge headlines, whoever wrote them."""
+"""The verbs `score` and `audit`, which take the headlines of any system."""
 
 import json
 from pathlib import Path
@@ -10,41 +10,41 @@ from ledeline.cli.command import progress_bar, refuse_input, refuse_mixture, wri
 from ledeline.cli.options import AsJson, ScoreUnknown, Stem
 from ledeline.core.errors import ConfigError
 
-_OUTPUTS = "Headlines, a line each; of a table the column headline, or FILE:COLUMN."
-_REFERENCES = "References for them, line by line, in the same form."
+_OUTPUTS = "Headlines, one per line; or a table: its column headline, or FILE:COLUMN."
+_REFERENCES = "Reference headlines, in the same order and form."
 
 
 def score(
     outputs: Annotated[str, typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
     reference: Annotated[
         list[str],
-        typer.Option(
-            "--reference", "-r", metavar="FILE", help=f"{_REFERENCES} Several may be given."
-        ),
+        typer.Option("--reference", "-r", metavar="FILE", help=f"{_REFERENCES} Can be repeated."),
     ],
     compare: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="The headlines of another system, to test the difference."
-        ),
+        typer.Option(metavar="FILE", help="Headlines of another system. Tests the difference."),
     ] = None,
     as_json: AsJson = False,
     per_pair: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the F1 of each pair as TSV; - prints.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write the F1 of each pair as TSV. - prints it."),
     ] = None,
     limit_bytes: Annotated[
         int | None,
-        typer.Option("--bytes", min=1, help="Compare so many bytes of each text; 75 for DUC-2004."),
+        typer.Option(
+            "--bytes", min=1, help="Compare only the first bytes of each text; 75 for DUC-2004."
+        ),
     ] = None,
     stem: Stem = True,
-    weighted: Annotated[bool, typer.Option("--rouge-w", help="Score ROUGE-W too.")] = False,
+    weighted: Annotated[bool, typer.Option("--rouge-w", help="Also compute ROUGE-W.")] = False,
     unknown: ScoreUnknown = "keep",
-    seed: Annotated[int, typer.Option(min=0, help="Of intervals and tests.")] = 12345,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")] = 12345,
 ) -> None:
-    """Score headlines against references: ROUGE-1.5.5, to the last digit.
+    """Score headlines against references with ROUGE.
 
-    Means with 95 % intervals, or with --compare the difference of two systems and whether it may be
-    chance. See docs/evaluation.md.
+    The scores are those of ROUGE-1.5.5, to the last digit. Prints means with 95 % intervals. With
+    --compare it also prints the difference of two systems and its significance. See
+    docs/evaluation.md.
     """
     from ledeline import rouge
     from ledeline.evaluation.scoring import per_pair_lines, score_files
@@ -75,29 +75,35 @@ def audit(
     source: Annotated[
         str | None,
         typer.Option(
-            "--source", "-s", metavar="FILE", help="The ledes; of a table the column lede."
+            "--source",
+            "-s",
+            metavar="FILE",
+            help="Ledes, one per line; or a table: its column lede.",
         ),
     ] = None,
     profile: Annotated[
         Literal["spaces", "paper", "natural"],
-        typer.Option(help="What a word is: what stands between spaces, or as a text profile says."),
+        typer.Option(help="How to split words: at spaces, or with a text profile."),
     ] = "spaces",
-    worst: Annotated[int, typer.Option(min=0, help="Examples to show of each kind.")] = 3,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print an object, or one a system.")
-    ] = False,
+    worst: Annotated[
+        int, typer.Option(min=0, help="Number of worst examples to show per kind.")
+    ] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     per_pair: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the counts of each headline as TSV; - prints."),
+        typer.Option(
+            metavar="FILE", help="Write the counts of each headline as TSV. - prints them."
+        ),
     ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the histograms to a .png or .svg file."),
     ] = None,
 ) -> None:
-    """Count what is odd in headlines: words repeated, lacking, irrelevant.
+    """Count repeating, lacking and irrelevant words in headlines.
 
-    Of any number of systems, side by side. Irrelevant words need the ledes. See docs/evaluation.md.
+    Several systems are shown side by side. Irrelevant words are counted only with --source. See
+    docs/evaluation.md.
     """
     from ledeline.evaluation import audit as audits
     from ledeline.evaluation.figures import picture_format, save
@@ -107,7 +113,7 @@ def audit(
     if figure is not None:
         picture_format(figure)
     if per_pair is not None and len(outputs) > 1:
-        raise ConfigError("--per-pair writes the counts of one system, and several are named")
+        raise ConfigError("--per-pair takes the headlines of one system; several files are given")
     audited = audits.audit_files(outputs, reference, source, PROFILES.get(profile))
     systems = audited.systems
     if per_pair is not None:

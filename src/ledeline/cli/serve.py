@@ -1,4 +1,4 @@
-"""The verb that serves."""
+"""The verb `serve`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,25 +11,30 @@ from ledeline.cli.command import say
 def serve(
     context: typer.Context,
     config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG.toml", help="Settings; see docs/serve.md.")
+        str | None,
+        typer.Argument(metavar="CONFIG.toml", help="Configuration file; see docs/serve.md."),
     ] = None,
     model: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder of the model, if not the one in the box; several make an ensemble.",
+            help="Model folder. Default: the model that comes with ledeline. Repeat it for an "
+            "ensemble.",
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 8000.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on. Default: 8000.")] = None,
 ) -> None:
-    """Serve headlines over HTTP: an API for programs and a page for people.
+    """Serve headlines over HTTP, with an API and a web page.
 
-    Any setting can be given as --section.key=value. Ctrl-C and SIGTERM finish what is running.
+    Every setting can be overridden with --section.key=value. On Ctrl-C or SIGTERM the server
+    answers the requests in progress, then stops. See docs/serve.md.
     """
     from dataclasses import replace
 
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.core.errors import ConfigError
 
     try:
@@ -39,7 +44,10 @@ def serve(
         raise ConfigError(
             f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
         ) from None
-    given = [*([config] if config else []), *context.args]  # an override comes first, maybe
+    given = [
+        *([config] if config else []),
+        *context.args,
+    ]  # an override may stand in the place of the file
     file = Path(given.pop(0)) if given and not given[0].startswith("--") else None
     where = {"host": host, "port": port}.items()
     address = [f"--server.{key}={value}" for key, value in where if value is not None]

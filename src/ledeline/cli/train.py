@@ -1,4 +1,4 @@
-"""The verb that trains."""
+"""The verb `train`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,28 +8,28 @@ import typer
 
 def train(
     context: typer.Context,
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="See docs/config.md.")],
-    run: Annotated[
-        Path | None, typer.Option(help="Folder of the run; runs/CONFIG if not given.")
-    ] = None,
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG.toml", help="Configuration file; see docs/config.md.")
+    ],
+    run: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/CONFIG.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the newest checkpoint, if there is one.")
+        bool, typer.Option("--resume", help="Continue from the newest checkpoint, if there is one.")
     ] = False,
     max_minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop after so long, with a checkpoint.")
+        float | None, typer.Option(min=0, help="Save a checkpoint and stop after this time.")
     ] = None,
 ) -> None:
-    """Train a system on a dataset: a bar as it goes, headlines after each epoch.
+    """Train a system on a dataset.
 
-    Any key of the configuration can be given as --section.key=value. Ctrl-C and SIGTERM stop the
-    run with a checkpoint; --resume goes on as if nothing had happened. For several processes or
-    machines see docs/scale.md.
+    Every key of the configuration can be overridden with --section.key=value. Ctrl-C and SIGTERM
+    save a checkpoint and stop. --resume continues from there, and the result is the same as
+    without the stop. See docs/training.md, and docs/scale.md for several processes or machines.
     """
     from rich.console import Console
 
     from ledeline.cli.views.training import Screen, outcome_text
     from ledeline.config import TrainConfig
-    from ledeline.config.section import load
+    from ledeline.config.toml import load
     from ledeline.data.dataset import Dataset
     from ledeline.train.loop import train as train_system
     from ledeline.train.processes import leads

@@ -1,348 +1,49 @@
-"""The configurations: what each key means, its default, and what cannot be.
+"""The configurations: what each key means, its default, and which values are allowed.
 
-Relative paths are relative to the current folder. `ledeline.config.section.load` reads these from
-TOML and the command line.
+Relative paths are relative to the current folder. `load` reads a configuration from TOML and the
+command line.
 """
 
-import datetime
-from pathlib import Path
-from typing import Annotated, Literal
+from ledeline.config.prepare import (
+    CorpusConfig,
+    DatasetConfig,
+    FilterConfig,
+    PrepareConfig,
+    SplitConfig,
+    SubwordConfig,
+    TextConfig,
+)
+from ledeline.config.search import SearchConfig
+from ledeline.config.section import BadValue
+from ledeline.config.system import GateConfig, ModelConfig, SpmConfig, SystemConfig
+from ledeline.config.toml import load, to_toml
+from ledeline.config.training import (
+    DataConfig,
+    OptimizerConfig,
+    RunConfig,
+    TrainConfig,
+    ValidationConfig,
+)
 
-from ledeline.config.section import NOT_EMPTY, BadValue, above, at_least, below, section
-
-
-@section
-class TextConfig:
-    """How text becomes words."""
-
-    profile: Annotated[
-        Literal["paper", "natural"],
-        "paper: Treebank tokens, lower case, # for digits; natural: cased text with its digits and "
-        "punctuation.",
-    ] = "paper"
-    unknown_below: Annotated[
-        int,
-        "Words seen fewer times than this on their side of the training split become <unk> "
-        "(5: as Rush et al. did; 0: off, as the paper).",
-        at_least(0),
-    ] = 0
-
-
-@section
-class CorpusConfig:
-    """Where the pairs come from."""
-
-    format: Annotated[
-        Literal["table", "parallel", "gigaword"],
-        "table: .parquet .csv .tsv .jsonl; parallel: text files, a lede file then its headline "
-        "file; gigaword: Annotated Gigaword XML. Text and tables may be .gz or .zst.",
-    ] = "table"
-    root: Annotated[Path, "Folder that the file names below start from."] = Path()
-    train: Annotated[
-        tuple[str, ...],
-        "Training files; * and ? match. A gigaword name ending in .txt or .split is a list of "
-        "outlet/outlet_eng_YYYYMM files, one a line.",
-        NOT_EMPTY,
-    ]
-    valid: Annotated[tuple[str, ...], "Validation files."] = ()
-    test: Annotated[tuple[str, ...], "Test files; their pairs are not filtered."] = ()
-    lede: Annotated[str, "Column of the lede, in tables."] = "lede"
-    headline: Annotated[str, "Column of the headline, in tables."] = "headline"
-    date: Annotated[str, "Column of the date, in tables; read for split.by = date."] = "date"
-    delimiter: Annotated[
-        Literal["auto", "comma", "semicolon", "tab", "bar"],
-        "What stands between the fields of .csv files; auto: the comma if it gives the columns "
-        "above, else the one that does.",
-    ] = "auto"
-    bad_rows: Annotated[
-        Literal["stop", "skip"],
-        "stop: the first row that cannot be read ends the work; skip: such rows go to "
-        "rejects.jsonl with the reason.",
-    ] = "stop"
-
-
-@section
-class FilterConfig:
-    """Which pairs are kept for training and validation; 0 means no limit.
-
-    Words are counted before a headline loses its punctuation. Pairs with an empty side, and pairs
-    whose headline with its end mark is longer than the lede in sub-words, are always dropped.
-    """
-
-    require_period: Annotated[bool, "The lede must have the word '.'."] = False
-    namas_blocklist: Annotated[bool, "Drop headlines with a marker that NAMAS drops."] = False
-    blocklist: Annotated[tuple[str, ...], "Further markers of headlines to drop."] = ()
-    blocklist_match: Annotated[
-        Literal["substring", "word"],
-        "substring: anywhere in the lower-cased headline, as NAMAS does (ap drops japan); "
-        "word: whole words.",
-    ] = "substring"
-    min_lede_words: Annotated[int, "Fewest words of a lede.", at_least(0)] = 0
-    max_lede_words: Annotated[int, "Most words of a lede.", at_least(0)] = 0
-    min_headline_words: Annotated[int, "Fewest words of a headline.", at_least(0)] = 0
-    max_headline_words: Annotated[int, "Most words of a headline.", at_least(0)] = 0
-    min_shared_words: Annotated[
-        int, "Fewest different lower-cased words that both sides share.", at_least(0)
-    ] = 0
-    shared_word_length: Annotated[
-        int, "Shortest word, in characters, that counts as shared.", at_least(1)
-    ] = 4
-    max_lede_subwords: Annotated[int, "Most sub-words of a lede.", at_least(0)] = 0
-    max_headline_subwords: Annotated[int, "Most sub-words of a headline.", at_least(0)] = 0
-
-
-@section
-class SplitConfig:
-    """How pairs are split into training, validation and test."""
-
-    by: Annotated[
-        Literal["files", "date", "random"],
-        "files: as corpus.train, valid and test say; date: by valid_from and test_from; random: "
-        "num_valid and num_test pairs drawn from the pool.",
-    ] = "files"
-    valid_from: Annotated[
-        datetime.date | None, "by date: first day of validation; pairs without a date train."
-    ] = None
-    test_from: Annotated[datetime.date | None, "by date: first day of test."] = None
-    num_valid: Annotated[int, "random: validation pairs to draw.", at_least(0)] = 0
-    num_test: Annotated[int, "random: test pairs to draw.", at_least(0)] = 0
-    pool: Annotated[
-        Literal["train", "valid"],
-        "random: draw from the training files (what is not drawn trains) or, as the paper, from "
-        "the validation files (what is not drawn is left out).",
-    ] = "train"
-    seed: Annotated[int, "random: the seed of the draw.", at_least(0)] = 1
-
-    def __post_init__(self) -> None:
-        if self.by == "date" and not (self.valid_from or self.test_from):
-            raise BadValue("by", self.by, "needs split.valid_from, split.test_from or both")
-        if self.valid_from and self.test_from and self.valid_from >= self.test_from:
-            raise BadValue("test_from", self.test_from, "must be later than split.valid_from")
-        if self.by == "random" and not self.num_valid + self.num_test:
-            raise BadValue("by", self.by, "needs split.num_valid, split.num_test or both")
-
-
-@section
-class SubwordConfig:
-    """The joint sub-words of both sides."""
-
-    merges: Annotated[int, "Merge operations to learn from the training split.", at_least(0)] = 5000
-    min_character_count: Annotated[
-        int, "A character seen fewer times than this in training becomes <unk>.", at_least(1)
-    ] = 1
-    reuse: Annotated[
-        Path | None,
-        "A dataset or a model (shipped: that of ledeline) whose sub-words are taken over instead "
-        "of learning new ones.",
-    ] = None
-
-
-@section
-class DatasetConfig:
-    """What is written."""
-
-    output: Annotated[Path, "Folder of the dataset; it appears whole or not at all."]
-    overwrite: Annotated[
-        bool, "Replace a dataset that is there; any other folder is left alone."
-    ] = False
-
-
-@section
-class PrepareConfig:
-    """Everything `ledeline prepare` needs."""
-
-    text: Annotated[TextConfig, ""] = TextConfig()
-    corpus: Annotated[CorpusConfig, ""]
-    filter: Annotated[FilterConfig, ""] = FilterConfig()
-    split: Annotated[SplitConfig, ""] = SplitConfig()
-    subword: Annotated[SubwordConfig, ""] = SubwordConfig()
-    dataset: Annotated[DatasetConfig, ""]
-
-    def __post_init__(self) -> None:
-        if self.split.by == "random":
-            self._check_draw()
-        if self.split.by == "date" and self.corpus.format == "parallel":
-            raise BadValue("split.by", "date", "parallel text has no dates")
-        if self.split.by == "date" and (self.corpus.valid or self.corpus.test):
-            raise BadValue("split.by", "date", "all files belong in corpus.train then")
-
-    def _check_draw(self) -> None:
-        if self.split.num_test and self.corpus.test:
-            raise BadValue("split.num_test", self.split.num_test, "corpus.test has files already")
-        if self.split.pool == "valid" and not self.corpus.valid:
-            raise BadValue("split.pool", "valid", "corpus.valid names no files to draw from")
-        if self.split.pool == "train" and self.split.num_valid and self.corpus.valid:
-            raise BadValue(
-                "split.num_valid", self.split.num_valid, "corpus.valid has files already"
-            )
-
-
-# --- training ---------------------------------------------------------------------------------
-
-
-@section
-class DataConfig:
-    """What is learned from."""
-
-    dataset: Annotated[Path, "Folder that `ledeline prepare` wrote, with splits train and valid."]
-    pairs: Annotated[
-        int | None, "Learn from the first so many pairs alone; none: from all.", at_least(1)
-    ] = None
-
-
-@section
-class ModelConfig:
-    """The sizes of EncDec; the defaults are the paper's."""
-
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
-    hidden_size: Annotated[int, "H, of each LSTM layer and direction.", at_least(1)] = 400
-    layers: Annotated[int, "LSTM layers of the encoder, and of the decoder.", at_least(1)] = 2
-    dropout: Annotated[
-        float,
-        "Share of values dropped at embeddings, between layers and before the output.",
-        at_least(0),
-        below(1),
-    ] = 0.3
-    init: Annotated[float, "Weights start uniform between -init and init.", above(0)] = 0.1
-
-
-@section
-class GateConfig:
-    """The selective gate (sGate)."""
-
-    enabled: Annotated[bool, "Gate the source states: the systems with +sGate."] = False
-
-
-@section
-class SpmConfig:
-    """The source-side prediction module (SPM)."""
-
-    enabled: Annotated[bool, "Predict source tokens beside the headline: systems with +SPM."] = (
-        False
-    )
-    c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
-
-
-@section
-class SystemConfig:
-    """What a model is: enough to build it again."""
-
-    model: Annotated[ModelConfig, ""] = ModelConfig()
-    gate: Annotated[GateConfig, ""] = GateConfig()
-    spm: Annotated[SpmConfig, ""] = SpmConfig()
-
-    @property
-    def name(self) -> str:
-        """The paper's name of the system."""
-        return "EncDec" + "+sGate" * self.gate.enabled + "+SPM" * self.spm.enabled
-
-
-@section
-class OptimizerConfig:
-    """How it is learned: Table 2 of the paper."""
-
-    batch_size: Annotated[int, "Pairs of a step, over all processes.", at_least(1)] = 256
-    equal_lengths: Annotated[
-        bool, "Batches of one source length each, which is faster; false mixes lengths."
-    ] = True
-    learning_rate: Annotated[float, "Of Adam, at the start.", above(0)] = 0.001
-    halve_from: Annotated[
-        int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
-    ] = 10
-    clip: Annotated[float, "Largest norm of the gradient.", above(0)] = 5.0
-    epochs: Annotated[int, "Most epochs.", at_least(1)] = 15
-    patience: Annotated[
-        int, "Epochs without a better validation loss after which training stops.", at_least(1)
-    ] = 2
-    seed: Annotated[int, "Of weights, batches and dropout.", at_least(0)] = 1
-    start_from: Annotated[
-        Path | None,
-        "Model of the same sizes and sub-words (shipped: that of ledeline) whose weights are the "
-        "start, instead of random ones.",
-    ] = None
-
-
-@section
-class ValidationConfig:
-    """What is looked at after each epoch."""
-
-    headlines: Annotated[
-        int, "Validation pairs whose headlines are written (greedily) and scored.", at_least(0)
-    ] = 500
-    samples: Annotated[int, "How many of them are shown.", at_least(0)] = 3
-
-
-@section
-class RunConfig:
-    """How it runs."""
-
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], "auto: a GPU where there is one, else the CPU."
-    ] = "auto"
-    precision: Annotated[
-        Literal["auto", "float32", "bfloat16"],
-        "Of the products; auto: bfloat16 on a GPU, float32 on a CPU.",
-    ] = "auto"
-    fast: Annotated[
-        bool,
-        "On a GPU: fused kernels and, in a single process with train.equal_lengths, steps captured "
-        "as CUDA graphs; false: plain PyTorch.",
-    ] = True
-    checkpoint_minutes: Annotated[
-        float, "Minutes between two checkpoints; each epoch ends with one, too.", above(0)
-    ] = 5.0
-    checkpoint_every: Annotated[
-        int, "Steps after which there is a checkpoint in any case; 0: no such number.", at_least(0)
-    ] = 0
-    keep_epochs: Annotated[
-        int, "Epochs whose checkpoints are kept beside the best and the last two.", at_least(0)
-    ] = 0
-    report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100
-
-
-@section
-class TrainConfig:
-    """Everything `ledeline train` needs."""
-
-    data: Annotated[DataConfig, ""]
-    model: Annotated[ModelConfig, ""] = ModelConfig()
-    gate: Annotated[GateConfig, ""] = GateConfig()
-    spm: Annotated[SpmConfig, ""] = SpmConfig()
-    train: Annotated[OptimizerConfig, ""] = OptimizerConfig()
-    validation: Annotated[ValidationConfig, ""] = ValidationConfig()
-    run: Annotated[RunConfig, ""] = RunConfig()
-
-    @property
-    def system(self) -> SystemConfig:
-        """The model alone."""
-        return SystemConfig(model=self.model, gate=self.gate, spm=self.spm)
-
-
-# --- search ---------------------------------------------------------------------------------------
-
-
-@section
-class SearchConfig:
-    """How headlines are looked for."""
-
-    beam: Annotated[int, "Hypotheses side by side, at the start.", at_least(1)] = 20
-    n_best: Annotated[int, "Headlines to give, at most as many as the beam.", at_least(1)] = 1
-    min_length: Annotated[int, "Least sub-words of a headline.", at_least(1)] = 1
-    max_length: Annotated[int | None, "Most sub-words of a headline.", at_least(1)] = None
-    block_ngrams: Annotated[
-        int | None,
-        "No n-gram of this size twice in a headline; 0 allows all, none is for the model to say.",
-        at_least(0),
-    ] = None
-    forbid_unknown: Annotated[bool, "No <unk> in a headline."] = False
-    stop_early: Annotated[
-        bool, "Stop where no better headline can come; the result is the same."
-    ] = False
-
-    def __post_init__(self) -> None:
-        if self.n_best > self.beam:
-            raise BadValue("n_best", self.n_best, f"must be at most beam, which is {self.beam}")
-        if self.max_length is not None and self.max_length < self.min_length:
-            raise BadValue(
-                "max_length", self.max_length, f"must be at least min_length, {self.min_length}"
-            )
+__all__ = [
+    "BadValue",
+    "CorpusConfig",
+    "DataConfig",
+    "DatasetConfig",
+    "FilterConfig",
+    "GateConfig",
+    "ModelConfig",
+    "OptimizerConfig",
+    "PrepareConfig",
+    "RunConfig",
+    "SearchConfig",
+    "SplitConfig",
+    "SpmConfig",
+    "SubwordConfig",
+    "SystemConfig",
+    "TextConfig",
+    "TrainConfig",
+    "ValidationConfig",
+    "load",
+    "to_toml",
+]

@@ -1,47 +1,84 @@
-"""Sections: typed, frozen, documented dataclasses that check themselves, from TOML and back.
+"""Sections: typed, frozen, documented dataclasses that check their values.
 
 A configuration is a section of sections (see `ledeline.config`). Each field is annotated with its
-type, a sentence about it, and any limit; the same annotation checks the value, words the complaint
-and makes `docs/config.md`.
+type, a sentence about it, and any limit:
+
+    layers: Annotated[int, "LSTM layers.", at_least(1)] = 2
+
+The same annotation checks the value, words the complaint and makes `docs/config.md`. A field may
+also hold one of several sections (`by_name`), or gather sections that may be left out (`spread`).
+
+pydantic checks the values. Where it is not installed, sections are plain dataclasses, which check
+only what their own `__post_init__` says.
 """
 
 import dataclasses
-import datetime
-import difflib
-import json
-import tomllib
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import (
+    Annotated,
     Any,
+    Final,
     Literal,
     NamedTuple,
+    NoReturn,
     TypeVar,
-    Union,
     dataclass_transform,
     get_args,
     get_origin,
     get_type_hints,
 )
 
+from ledeline.config.values import as_toml, described
 from ledeline.core.errors import ConfigError
+
+try:
+    from pydantic import ConfigDict, ValidationError
+    from pydantic.dataclasses import dataclass as checked_dataclass
+except ImportError:  # a machine that only trains may lack it
+    CHECKS_VALUES = False
+else:
+    CHECKS_VALUES = True
 
 T = TypeVar("T")
 
-COMMAND_LINE = "command line"
+_REFUSED: Final = "refused"  # pydantic's name for a complaint of ours
 
 
-class Limit(NamedTuple):
-    """A condition on a field's value, in its annotation."""
+class BadValue(ConfigError):
+    """A value that is not allowed; the loader adds file and section."""
+
+    def __init__(self, key: str, value: Any, complaint: str) -> None:
+        super().__init__(f"{key} = {as_toml(value)}: {complaint}")
+        self.key, self.value, self.complaint = key, value, complaint
+
+
+# --- what may stand in the annotation of a field --------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """A condition on a field's value."""
 
     holds: Callable[[Any], bool]
     complaint: str
+    minimum: float | None = None  # where the condition is to be at least this
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        """The schema of the type, and then this condition."""
+        from pydantic_core import core_schema
+
+        def check(value: Any) -> Any:
+            if value is not None and not self.holds(value):
+                _refuse(self.complaint)
+            return value
+
+        return core_schema.no_info_after_validator_function(check, handler(source))
 
 
 def at_least(minimum: float) -> Limit:
     """Ask for `minimum` or more."""
-    return Limit(lambda value: value >= minimum, f"must be at least {minimum:g}")
+    return Limit(lambda value: value >= minimum, f"must be at least {minimum:g}", minimum)
 
 
 def above(bound: float) -> Limit:
@@ -54,148 +91,126 @@ def below(bound: float) -> Limit:
     return Limit(lambda value: value < bound, f"must be below {bound:g}")
 
 
-NOT_EMPTY = Limit(bool, "must not be empty")
+NOT_EMPTY: Final = Limit(bool, "must not be empty")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ByName:
+    """One of several sections, which its key `name` picks."""
+
+    choices: Mapping[str, type]
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Callable[[Any], Any]) -> Any:
+        """Any instance of the classes; they are looked up late, for there may be more by then."""
+        from pydantic_core import core_schema
+
+        def check(value: Any) -> Any:
+            if not isinstance(value, tuple(self.choices.values())):
+                classes = ", ".join(kind.__name__ for kind in self.choices.values())
+                _refuse(f"must be one of {classes}")
+            return value
+
+        return core_schema.no_info_plain_validator_function(check)
+
+
+def by_name(choices: Mapping[str, type]) -> ByName:
+    """Let the field hold any of these sections; each has a field `name` with its name in it."""
+    return ByName(choices)
+
+
+class Sections(dict[str, Any]):
+    """Sections by name, as a field with `spread` holds them; cannot be changed."""
+
+    def _refuse_change(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("sections of a configuration cannot be changed; use dataclasses.replace")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse_change
+    clear = pop = popitem = setdefault = update = _refuse_change
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        return type(self), (dict(self),)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spread:
+    """Sections beside the other fields' own, each of which may be left out."""
+
+    choices: Mapping[str, type]
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: Callable[[Any], Any]) -> Any:
+        """Any mapping from names to instances of the classes with these names."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self._check)
+
+    def _check(self, value: Any) -> Sections:
+        if not isinstance(value, Mapping) or not set(value) <= set(self.choices):
+            _refuse(f"must have no other names than {', '.join(self.choices)}")
+        for name, part in value.items():
+            if not isinstance(part, self.choices[name]):
+                _refuse(f"{name} must be {described(self.choices[name])}")
+        return self.ordered(value)
+
+    def ordered(self, parts: Mapping[str, Any]) -> Sections:
+        """The sections in the order of the choices."""
+        return Sections({name: parts[name] for name in self.choices if name in parts})
+
+
+def spread(choices: Mapping[str, type]) -> Spread:
+    """Let the field gather the sections with these names, which stand beside it in the file."""
+    return Spread(choices)
+
+
+def _refuse(complaint: str) -> NoReturn:
+    from pydantic_core import PydanticCustomError
+
+    raise PydanticCustomError(_REFUSED, "{complaint}", {"complaint": complaint})
+
+
+# --- a class becomes a section --------------------------------------------------------------------
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass that checks its values when it is made."""
-    cross_check: Callable[[Any], None] | None = cls.__dict__.get("__post_init__")
+    if not CHECKS_VALUES:
+        return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    config = ConfigDict(strict=True, extra="forbid")
+    made: Any = checked_dataclass(frozen=True, kw_only=True, config=config)(cls)
+    validate = made.__init__
 
-    def check(self: Any) -> None:
-        for field in fields(type(self)):
-            value = getattr(self, field.name)
-            if not _is_a(field.kind, value):
-                raise BadValue(field.name, value, f"must be {_described(field.kind)}")
-            for limit in field.limits:
-                if value is not None and not limit.holds(value):
-                    raise BadValue(field.name, value, limit.complaint)
-        if cross_check:
-            cross_check(self)
+    @functools.wraps(validate)
+    def init(self: Any, *args: Any, **values: Any) -> None:
+        try:
+            validate(self, *args, **values)
+        except ValidationError as error:
+            raise _first_complaint(made, values, error) from None
 
-    cls.__post_init__ = check  # type: ignore[attr-defined]
-    return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-
-
-class BadValue(ConfigError):
-    """A value that cannot be; the loader adds file and section."""
-
-    def __init__(self, key: str, value: Any, complaint: str) -> None:
-        super().__init__(f"{key} = {_as_toml(value)}: {complaint}")
-        self.key, self.value, self.complaint = key, value, complaint
+    made.__init__ = init
+    return made  # type: ignore[no-any-return]
 
 
-# --- TOML and the command line -> sections -------------------------------------------------------
+def _first_complaint(kind: type, values: Mapping[str, Any], error: "ValidationError") -> Exception:
+    """What is wrong in our words: a `TypeError` for wrong arguments, `BadValue` for a value."""
+    found = error.errors(include_url=False)
+    for one in found:
+        of_arguments = len(one["loc"]) == 1  # and not of a list within a value
+        if of_arguments and one["type"].startswith(("missing", "unexpected")):
+            what = one["type"].replace("_", " ")
+            return TypeError(f"{kind.__name__}: {what}: {one['loc'][0]}")
+    name = str(found[0]["loc"][0])
+    if found[0]["type"] == _REFUSED:
+        complaint = found[0]["ctx"]["complaint"]
+    else:
+        field = next(field for field in fields(kind) if field.name == name)
+        complaint = f"must be {described(field.kind)}"
+    return BadValue(name, values[name], complaint)
 
 
-def load(kind: type[T], path: Path | None, overrides: Sequence[str] = ()) -> T:
-    """Read a configuration file, if there is one, with ``--dotted.key=value`` overrides."""
-    try:
-        table = tomllib.loads(path.read_bytes().decode()) if path is not None else {}
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is not TOML: {error}") from None
-    overridden = [_apply(override, table, kind) for override in overrides]
-
-    def place(key: str) -> str:
-        return COMMAND_LINE if path is None or key in overridden else str(path)
-
-    try:
-        return _build(kind, table, "")
-    except BadValue as bad:
-        raise ConfigError(f"{place(bad.key)}: {bad}") from None
-    except _UnknownKey as unknown:
-        raise ConfigError(f"{place(unknown.key)}: {unknown.sentence(kind)}") from None
-    except _MissingKey as missing:
-        raise ConfigError(
-            f"{place(missing.key)}: {missing.key} is missing: {missing.doc}"
-        ) from None
-
-
-class _UnknownKey(Exception):
-    def __init__(self, key: str, value: Any) -> None:
-        while isinstance(value, dict) and value:  # in an unknown section, its first key
-            name, value = next(iter(value.items()))
-            key = f"{key}.{name}"
-        self.key, self.value = key, value
-
-    def sentence(self, kind: type) -> str:
-        keys = [key for key, _ in walk(kind)]
-        last = self.key.rpartition(".")[2]  # a key in the wrong section is found by its own name
-        same = [key for key in keys if key.rpartition(".")[2] == last]
-        nearest = difflib.get_close_matches(self.key, same or keys, n=1, cutoff=0.0)[0]
-        return f"{self.key} = {_as_toml(self.value)}: no such key; did you mean {nearest}?"
-
-
-class _MissingKey(Exception):
-    def __init__(self, key: str, doc: str) -> None:
-        self.key, self.doc = key, doc
-
-
-def _build(kind: type[T], table: Mapping[str, Any], prefix: str) -> T:
-    known = {field.name: field for field in fields(kind)}
-    for key, value in table.items():
-        if key not in known:
-            raise _UnknownKey(prefix + key, value)
-    values = {}
-    for name, field in known.items():
-        if name in table or (field.required and dataclasses.is_dataclass(field.kind)):
-            values[name] = _convert(field.kind, table.get(name, {}), prefix + name)
-        elif field.required:
-            raise _MissingKey(prefix + name, field.doc)
-    try:
-        return kind(**values)
-    except BadValue as bad:
-        raise BadValue(prefix + bad.key, bad.value, bad.complaint) from None
-
-
-def _convert(kind: Any, value: Any, key: str) -> Any:
-    """A TOML value -> what the field holds; the section itself judges whether it fits."""
-    if dataclasses.is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise BadValue(key, value, "is a section, not a value")
-        return _build(kind, value, key + ".")  # type: ignore[arg-type]
-    if isinstance(value, list):
-        inner = (get_args(kind) or (None,))[0]
-        return tuple(_convert(inner, one, key) for one in value)
-    if isinstance(value, str) and Path in (kind, *get_args(kind)):
-        return Path(value)
-    if isinstance(value, int) and not isinstance(value, bool) and kind is float:
-        return float(value)
-    return value
-
-
-def _apply(override: str, table: dict[str, Any], kind: type) -> str:
-    """Put one ``--dotted.key=value`` into the table; returns the key."""
-    key, equals, text = override.removeprefix("--").partition("=")
-    if not override.startswith("--") or not equals or not key:
-        raise ConfigError(f"{COMMAND_LINE}: {override}: overrides look like --section.key=value")
-    value = _parsed(text, dict(walk(kind)).get(key))
-    *sections, last = key.split(".")
-    for name in sections:
-        table = table.setdefault(name, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"{COMMAND_LINE}: {override}: {name} is a value, not a section")
-    table[last] = value
-    return key
-
-
-def _parsed(text: str, field: "Field | None") -> Any:
-    """The value of an override: TOML where it is TOML, else the text itself."""
-    kind = field.kind if field else None
-    is_text = get_origin(kind) is Literal or not {str, Path}.isdisjoint((kind, *get_args(kind)))
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
-        value = text
-    if is_text and not isinstance(value, str | list):
-        value = text
-    is_list = get_origin(kind) is tuple
-    return [value] if is_list and not isinstance(value, list) else value
-
-
-# --- what is known of a section ------------------------------------------------------------------
+# --- what is known of a section -------------------------------------------------------------------
 
 
 class Field(NamedTuple):
@@ -207,81 +222,86 @@ class Field(NamedTuple):
     limits: tuple[Limit, ...]
     default: Any
     required: bool
+    union: ByName | None = None
+    spread: Spread | None = None
+    names: tuple[str, ...] = ()  # of the classes of a union that have this key; `walk` sets it
+
+
+ENABLED: Final = Field("enabled", bool, "false leaves the section out.", (), True, False)
 
 
 def fields(kind: type) -> list[Field]:
     """The keys of a section, in order."""
     hints = get_type_hints(kind, include_extras=True)
-    found = []
-    for field in dataclasses.fields(kind):
-        base, doc, *limits = get_args(hints[field.name])
-        required = field.default is dataclasses.MISSING
-        default = None if required else field.default
-        found.append(Field(field.name, base, doc, tuple(limits), default, required))
-    return found
+    return [_field(field, hints[field.name]) for field in dataclasses.fields(kind)]
+
+
+def _field(field: "dataclasses.Field[Any]", hint: Any) -> Field:
+    base, doc, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint, "")
+    required = field.default is dataclasses.MISSING
+    return Field(
+        field.name,
+        base,
+        doc,
+        tuple(note for note in notes if isinstance(note, Limit)),
+        None if required else field.default,
+        required,
+        next((note for note in notes if isinstance(note, ByName)), None),
+        next((note for note in notes if isinstance(note, Spread)), None),
+    )
 
 
 def walk(kind: type, prefix: str = "") -> Iterator[tuple[str, Field]]:
-    """Every dotted key below a section."""
+    """Every dotted key below a section; of a union the keys of all its classes, each once."""
     for field in fields(kind):
-        if dataclasses.is_dataclass(field.kind):
-            yield from walk(field.kind, f"{prefix}{field.name}.")  # type: ignore[arg-type]
-        else:
-            yield prefix + field.name, field
+        yield from walk_field(field, prefix)
 
 
-def _is_a(kind: Any, value: Any) -> bool:
-    """Whether a value is of an annotated type, strictly (True is no int)."""
-    origin = get_origin(kind)
-    if origin is Literal:
-        return value in get_args(kind)
-    if origin in (Union, types.UnionType):
-        return any(_is_a(member, value) for member in get_args(kind))
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_is_a(get_args(kind)[0], one) for one in value)
-    if kind is Path:
-        return isinstance(value, Path)
-    return type(value) is kind
+def walk_field(field: Field, prefix: str = "") -> Iterator[tuple[str, Field]]:
+    """Every dotted key of a field: its own, or those of the sections that it holds."""
+    below = f"{prefix}{field.name}."
+    if field.spread is not None:
+        for name, kind in field.spread.choices.items():
+            yield f"{prefix}{name}.{ENABLED.name}", ENABLED
+            yield from walk(kind, f"{prefix}{name}.")
+    elif field.union is not None:
+        yield f"{below}name", name_field(field, field.union)
+        yield from _union_keys(field.union, below)
+    elif dataclasses.is_dataclass(field.kind):
+        yield from walk(field.kind, below)  # type: ignore[arg-type]
+    else:
+        yield prefix + field.name, field
 
 
-def _described(kind: Any) -> str:
-    """A type in the user's words."""
-    origin = get_origin(kind)
-    if origin is Literal:
-        return "one of " + ", ".join(get_args(kind))
-    if origin in (Union, types.UnionType):
-        return " or ".join(_described(one) for one in get_args(kind) if one is not type(None))
-    if origin is tuple:
-        return "a list of strings"
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "a string"}
-    names |= {Path: "a path", datetime.date: "a date, as 2024-12-31"}
-    return names.get(kind) or f"a {kind.__name__}"
+def name_field(field: Field, union: ByName) -> Field:
+    """The key that picks the class of a union."""
+    kind = Literal[tuple(union.choices)]  # type: ignore[valid-type]
+    default = None if field.required else field.default.name
+    return Field("name", kind, field.doc, (), default, field.required)
 
 
-# --- sections -> TOML ----------------------------------------------------------------------------
+def _union_keys(union: ByName, prefix: str) -> Iterator[tuple[str, Field]]:
+    found: dict[str, Field] = {}
+    for name, kind in union.choices.items():
+        for key, field in walk(kind, prefix):
+            if key != f"{prefix}name":
+                known = found.setdefault(key, field._replace(names=()))
+                found[key] = known._replace(names=(*known.names, name))
+    yield from found.items()
 
 
-def to_toml(config: Any) -> str:
-    """The resolved configuration: every key with its value, readable by `load`."""
-    lines = []
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every dotted key of a configuration with its value."""
+    found: dict[str, Any] = {}
     for field in fields(type(config)):
-        lines.append(f"[{field.name}]")
-        part = getattr(config, field.name)
-        values = [(key.name, getattr(part, key.name)) for key in fields(type(part))]
-        lines += [f"{name} = {_as_toml(value)}" for name, value in values if value is not None]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _as_toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | Path):
-        return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(map(_as_toml, value)) + "]"
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_as_toml(one)}" for key, one in value.items()) + "}"
-    return str(value)
+        value = getattr(config, field.name)
+        if field.spread is not None:
+            for name in field.spread.choices:
+                found[f"{prefix}{name}.{ENABLED.name}"] = name in value
+                if name in value:
+                    found |= flatten(value[name], f"{prefix}{name}.")
+        elif dataclasses.is_dataclass(value):
+            found |= flatten(value, f"{prefix}{field.name}.")
+        else:
+            found[prefix + field.name] = value
+    return found

@@ -1,4 +1,4 @@
-"""The errors a user can cause.
+"""The errors and warnings a user can cause.
 
 Each message is one sentence that names the file, line, key or value and says what to do next. The
 command prints that sentence alone and exits with status 2; anything outside this family is a bug of
@@ -40,3 +40,14 @@ class ModelError(LedelineError):
 
 class ScoreError(LedelineError):
     """Headlines cannot be scored, audited or drawn as asked."""
+
+
+# --- warnings; the command shows each as one line -------------------------------------------------
+
+
+class RenamedWarning(FutureWarning):
+    """An old name was used, which works for one more version."""
+
+
+class UncheckedWarning(UserWarning):
+    """Something the user gave was not checked."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ledeline import __version__
 from ledeline.config import FilterConfig, PrepareConfig
-from ledeline.config.section import to_toml
+from ledeline.config.toml import to_toml
 from ledeline.core.atomic import atomic_folder
 from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.core.progress import Progress, counted, silent

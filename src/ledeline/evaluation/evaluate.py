@@ -18,6 +18,7 @@ from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, silent
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
+from ledeline.core.signals import Interrupted, Stop
 from ledeline.corpus.inputs import Texts
 from ledeline.corpus.testsets import EvaluationSet
 from ledeline.evaluation import scoring
@@ -32,7 +33,7 @@ from ledeline.evaluation.summary import (
     SetSummary,
     Summary,
 )
-from ledeline.inference.generate import Interruption, Stopped, generate
+from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
@@ -106,7 +107,7 @@ def evaluate(
     with folder.opened(resume=resume):
         done = _done_sets(folder, settings, sets)
         try:
-            with Interruption().listening():
+            with Stop().interrupting():
                 for test_set in sets:
                     if test_set.name not in done:
                         saved(ended=False)
@@ -114,8 +115,8 @@ def evaluate(
                             system, test_set, folder, config, command, progress
                         )
                         done[test_set.name] = evaluated
-        except Stopped as stopped:
-            return EvaluationResult(saved(ended=False), stopped.number)
+        except Interrupted as interrupted:
+            return EvaluationResult(saved(ended=False), interrupted.number)
         return EvaluationResult(saved(ended=True), None)
 
 
@@ -296,7 +297,7 @@ def _write_headlines(
             lambda _, done, total: progress(f"{test_set.name}: headlines", done, total),
         )
     if generated.signal is not None:
-        raise Stopped(generated.signal)
+        raise Interrupted(generated.signal)
     return time.monotonic() - began if is_new else None
 
 

@@ -1,14 +1,12 @@
 """Texts in, headlines out: a window of records at a time, in order, however long the input is."""
 
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
 from typing import Final, NamedTuple, Protocol
 
 from ledeline.core.errors import LedelineError
 from ledeline.core.progress import Progress, silent
+from ledeline.core.signals import Interrupted, Stop
 from ledeline.corpus import BadRow
 from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
@@ -54,10 +52,10 @@ def generate(
     each warning that a headline came with, once it is written. SIGINT and SIGTERM stop the work;
     what is being written is ended first.
     """
-    num_done, stop = 0, Interruption()
+    num_done, stop = 0, Stop()
     total = None if progress is silent else given.num_rows()
     try:
-        with stop.listening():
+        with stop.interrupting():
             num_done, records = output.resume(given.records(whole=output.needs_whole_records))
             for window in windows(records, given.waits, headliner.first_window):
                 answers = _answers(headliner, window, options, num_done + 1)
@@ -68,8 +66,8 @@ def generate(
                 progress("headlines", num_done, total)
             progress("headlines", num_done, num_done)
             output.finish()
-    except Stopped as stopped:
-        return Outcome(num_done, stopped.number)
+    except Interrupted as interrupted:
+        return Outcome(num_done, interrupted.number)
     return Outcome(num_done, None)
 
 
@@ -124,49 +122,3 @@ def _tell(answers: list[Answer], notes: Notes) -> None:
             continue
         for caution in headline.warnings:
             notes.warn(record, caution)
-
-
-class Stopped(BaseException):
-    """A signal asked for an end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-class Interruption:
-    """SIGINT and SIGTERM stop the work at once, but for what must be whole: that is ended first."""
-
-    def __init__(self) -> None:
-        self._held = False
-        self._waiting: int | None = None  # a signal that came meanwhile
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Raise `Stopped` at a signal; one that the process was started to ignore stays so."""
-        heard = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
-        before = {one: signal.signal(one, self._ask) for one in heard}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Wait with the signal until the block ends; the second signal does not wait."""
-        self._held = True
-        try:
-            yield
-        finally:
-            self._held = False
-        if self._waiting is not None:
-            raise Stopped(self._waiting)
-
-    def _ask(self, number: int, _frame: FrameType | None) -> None:
-        if not self._held or self._waiting is not None:
-            raise Stopped(number)
-        self._waiting = number
-
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -122,7 +122,7 @@ def train(
                 continue
             means, norm = step.accumulator.means(world), float(step.norm)
             _refuse_not_finite(means, norm, train_state, config, folder)
-            stops = world.any(stop.wanted)
+            stops = world.any(stop.requested)
             pace = clock.read()
             next_look = train_state.step + _steps_a_look(world, pace)
             look = _look(config, batches, train_state, behind.batch, means, norm, rate, pace)

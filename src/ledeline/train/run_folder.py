@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, distributed
 
 from ledeline.config import TrainConfig
-from ledeline.config.section import load, to_toml, walk
+from ledeline.config.section import flatten
+from ledeline.config.toml import load, to_toml
 from ledeline.core.atomic import atomic_write, locked, make_folder, point, remove_left_over
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
@@ -161,11 +162,7 @@ class Run:
 
 def values(config: TrainConfig) -> dict[str, Any]:
     """Every dotted key of a configuration with its value."""
-    found = {}
-    for key, _ in walk(TrainConfig):
-        part, _, name = key.partition(".")
-        found[key] = getattr(getattr(config, part), name)
-    return found
+    return flatten(config)
 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[tuple[str, Any, Any]]:

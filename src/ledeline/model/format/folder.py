@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ledeline.config import SystemConfig
-from ledeline.config.section import load, to_toml
+from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
 from ledeline.model.format.weights import Storage, read_weights

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ledeline.model.gpu import dispatch
+from ledeline.model.initialization import open_forget_gates
 from ledeline.model.layers import unroll
 from ledeline.model.layers.attention import Attention, Memory
 from ledeline.model.layers.dropout import Dropout
@@ -50,6 +51,11 @@ class Decoder(nn.Module):
         )
         self.attention = attention
         self.dropout = dropout
+
+    def initialize_(self, generator: torch.Generator) -> None:
+        """Open the forget gates of every layer at first."""
+        for layer in (self.first, *self.upper):
+            open_forget_gates(cast(nn.Linear, layer).bias)
 
     def start(self, encoded: Encoded) -> State:
         """The state before the first step, K = 1."""

@@ -1,0 +1,347 @@
+"""TOML and the command line -> configurations, and back; what is wrong is said in one sentence."""
+
+import dataclasses
+import difflib
+import functools
+import tomllib
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin
+
+from ledeline.config.renames import Renames, both_given, new_name, rename_keys
+from ledeline.config.section import (
+    CHECKS_VALUES,
+    ENABLED,
+    BadValue,
+    ByName,
+    Field,
+    Spread,
+    fields,
+    walk,
+    walk_field,
+)
+from ledeline.config.values import as_toml, described, union_members
+from ledeline.core.errors import ConfigError, RenamedWarning, UncheckedWarning
+
+T = TypeVar("T")
+
+COMMAND_LINE: Final = "command line"
+
+
+def load(
+    kind: type[T],
+    path: Path | None,
+    overrides: Sequence[str] = (),
+    *,
+    renamed: Renames | None = None,
+    quiet: bool = False,
+) -> T:
+    """Read a configuration file, if there is one, with ``--dotted.key=value`` overrides.
+
+    `renamed` has the earlier names of keys, ``{"model.layers": "system.layers"}``, and of sections,
+    ``{"model.": "system."}``. They work still, with a warning unless `quiet`, as for files that no
+    one wrote by hand.
+    """
+    if not CHECKS_VALUES:
+        _warn_unchecked()
+    table = {} if path is None else _read(path)
+    notices = _rename(kind, table, path, renamed or {})
+    overridden, late = _override(table, overrides, renamed or {})
+    if not quiet:
+        for notice in (*notices, *late):
+            warnings.warn(notice, RenamedWarning, stacklevel=2)
+
+    def place(key: str) -> str:
+        given_here = any(f"{key}.".startswith(f"{one}.") for one in overridden)
+        return COMMAND_LINE if path is None or given_here else str(path)
+
+    try:
+        return _build(kind, table, "")
+    except BadValue as bad:
+        raise ConfigError(f"{place(bad.key)}: {bad}") from None
+    except _UnknownKey as unknown:
+        raise ConfigError(f"{place(unknown.key)}: {unknown.sentence(kind, table)}") from None
+    except _MissingKey as missing:
+        raise ConfigError(
+            f"{place(missing.key)}: {missing.key} is missing: {missing.doc}"
+        ) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from None
+
+
+def _rename(kind: type, table: dict[str, Any], path: Path | None, renamed: Renames) -> list[str]:
+    """Bring the names in a file up to date; returns what to say about it, in one sentence."""
+    known = {key.partition(".")[0] for key, _ in walk(kind)} if renamed else set()
+    try:
+        clauses = rename_keys(table, renamed, known)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return [f"{path}: {'; '.join(clauses)}"] if clauses else []
+
+
+@functools.cache
+def _warn_unchecked() -> None:
+    warnings.warn(
+        "pydantic is not installed, so the values of configurations are not checked",
+        UncheckedWarning,
+        stacklevel=3,
+    )
+
+
+# --- a table -> sections --------------------------------------------------------------------------
+
+
+class _UnknownKey(Exception):
+    def __init__(self, key: str, value: Any) -> None:
+        while isinstance(value, dict) and value:  # in an unknown section, its first key
+            name, value = next(iter(value.items()))
+            key = f"{key}.{name}"
+        self.key, self.value = key, _plain(value)
+        self.union_name: str | None = None  # of the class that lacks it
+
+    def sentence(self, kind: type, table: Mapping[str, Any]) -> str:
+        begin = f"{self.key} = {as_toml(self.value)}: no such key"
+        of_any_class, keys = dict(walk(kind)), list(_keys(kind, table))
+        if self.union_name is not None and self.key in of_any_class:
+            names = ", ".join(of_any_class[self.key].names)
+            return f"{begin} for {self.union_name}; it belongs to {names}"
+        if self.value == {}:  # a section that may be left out has a name, but maybe no keys
+            keys += [name for one in fields(kind) if one.spread for name in one.spread.choices]
+        likely = _same_last_name(self.key, keys) or _same_last_name(self.key, of_any_class) or keys
+        nearest = difflib.get_close_matches(self.key, likely, n=1, cutoff=0.0)[0]
+        return f"{begin}; did you mean {nearest}?"
+
+
+def _same_last_name(key: str, keys: Iterable[str]) -> list[str]:
+    """Keys with the same own name: a key in the wrong section is found by it."""
+    last = key.rpartition(".")[2]
+    return [one for one in keys if one.rpartition(".")[2] == last]
+
+
+class _MissingKey(Exception):
+    def __init__(self, key: str, doc: str) -> None:
+        self.key, self.doc = key, doc
+
+
+def _build(kind: type[T], table: Mapping[str, Any], prefix: str) -> T:
+    known = fields(kind)
+    names = {field.name for field in known if field.spread is None}
+    names.update(name for field in known if field.spread for name in field.spread.choices)
+    for key, value in table.items():
+        if key not in names:
+            raise _UnknownKey(prefix + key, value)
+    values = {}
+    for field in known:
+        name = field.name
+        holds_section = field.union is not None or dataclasses.is_dataclass(field.kind)
+        if field.spread is not None:
+            values[name] = _gather(field, field.spread, table, prefix)
+        elif name in table or (field.required and holds_section):
+            values[name] = _value(field, table.get(name, {}), prefix + name)
+        elif field.required:
+            raise _MissingKey(prefix + name, field.doc)
+    try:
+        return kind(**values)
+    except BadValue as bad:
+        raise BadValue(prefix + bad.key, bad.value, bad.complaint) from None
+
+
+def _value(field: Field, value: Any, key: str) -> Any:
+    """What a field holds, made of a TOML value."""
+    if field.union is None and not dataclasses.is_dataclass(field.kind):
+        return _convert(field.kind, value, key)
+    table = _section_table(value, key)
+    if field.union is None:
+        return _build(field.kind, table, f"{key}.")
+    kind = _pick(field, field.union, table, key)
+    try:
+        return _build(kind, table, f"{key}.")
+    except _UnknownKey as unknown:
+        names = [name for name, one in field.union.choices.items() if one is kind]
+        unknown.union_name = unknown.union_name or names[0]
+        raise
+
+
+def _pick(field: Field, union: ByName, table: Mapping[str, Any], key: str) -> type:
+    """The class that a section's `name` picks; that of the default where there is no name."""
+    if "name" not in table:
+        if field.required:
+            raise _MissingKey(f"{key}.name", f"one of {', '.join(union.choices)}")
+        return type(field.default)
+    name = _plain(table["name"], str)
+    if isinstance(name, str) and name in union.choices:
+        return union.choices[name]
+    complaint = f"must be one of {', '.join(union.choices)}"
+    for nearest in difflib.get_close_matches(str(name), union.choices, n=1):
+        complaint += f"; did you mean {nearest}?"
+    raise BadValue(f"{key}.name", name, complaint)
+
+
+def _gather(field: Field, spread: Spread, table: Mapping[str, Any], prefix: str) -> Any:
+    """The sections of a table that a field gathers, without those that are not enabled."""
+    parts = dict(field.default or {})
+    for name, kind in spread.choices.items():
+        if name not in table:
+            continue
+        given = dict(_section_table(table[name], prefix + name))
+        enabled = _plain(given.pop(ENABLED.name, True))
+        if not isinstance(enabled, bool):
+            raise BadValue(f"{prefix}{name}.{ENABLED.name}", enabled, f"must be {described(bool)}")
+        try:
+            parts[name] = _build(kind, given, f"{prefix}{name}.")
+        except _MissingKey:
+            if enabled:
+                raise
+        if not enabled:
+            parts.pop(name, None)
+    return spread.ordered(parts)
+
+
+def _section_table(value: Any, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise BadValue(key, _plain(value), "is a section, not a value")
+    return value
+
+
+def _convert(kind: Any, value: Any, key: str) -> Any:
+    """A TOML value -> what the field holds; the section itself judges whether it fits."""
+    value, members = _plain(value, kind), union_members(kind)
+    if isinstance(value, list):
+        inner = [get_args(one)[0] for one in members if get_origin(one) is tuple]
+        return tuple(_convert(inner[0] if inner else None, one, key) for one in value)
+    if isinstance(value, str) and Path in members:
+        return Path(value)
+    if type(value) is int and float in members and int not in members:
+        return float(value)
+    return value
+
+
+def _keys(kind: type, table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Every dotted key that a table may have, with the classes that it picks of unions."""
+    for field in fields(kind):
+        inner = table.get(field.name, {})
+        if not isinstance(inner, dict) or field.spread is not None:
+            yield from (key for key, _ in walk_field(field, prefix))
+            continue
+        try:
+            picked = _pick(field, field.union, inner, "") if field.union else field.kind
+        except (BadValue, _MissingKey):
+            picked = None
+        if dataclasses.is_dataclass(picked):
+            yield from _keys(picked, inner, f"{prefix}{field.name}.")  # type: ignore[arg-type]
+        else:
+            yield from (key for key, _ in walk_field(field, prefix))
+
+
+# --- overrides ------------------------------------------------------------------------------------
+
+
+class _Text(NamedTuple):
+    """The value of an override before it is known what the key holds."""
+
+    text: str
+
+    def parsed(self, kind: Any) -> Any:
+        """TOML where it is TOML, else the text itself."""
+        members = union_members(kind)
+        lists = [one for one in members if get_origin(one) is tuple]
+        inner = get_args(lists[0]) if lists else members
+        is_text = get_origin(kind) is Literal or not {str, Path}.isdisjoint(inner)
+        value = _toml_value(self.text)
+        if is_text and not isinstance(value, str | list):
+            value = self.text
+        return [value] if lists and not isinstance(value, list) else value
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def _plain(value: Any, kind: Any = None) -> Any:
+    """A value without what is still unread in it."""
+    if isinstance(value, _Text):
+        return value.parsed(kind)
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return value
+
+
+def _override(
+    table: dict[str, Any], overrides: Sequence[str], renamed: Renames
+) -> tuple[list[str], list[str]]:
+    """Put overrides into a table; returns their keys, and what to say about old names."""
+    spelled: dict[str, str] = {}
+    for override in overrides:
+        old, equals, text = override.removeprefix("--").partition("=")
+        if not override.startswith("--") or not equals or not old:
+            raise ConfigError(
+                f"{COMMAND_LINE}: {override}: overrides look like --section.key=value"
+            )
+        key = new_name(old, renamed)
+        if spelled.setdefault(key, old) != old:
+            earlier = spelled[key] if old == key else old
+            raise ConfigError(f"{COMMAND_LINE}: {both_given(earlier, key)}")
+        _put(table, key, text, override)
+    clauses = [f"{old} is called {key} now" for key, old in spelled.items() if key != old]
+    return list(spelled), [f"{COMMAND_LINE}: {'; '.join(clauses)}"] if clauses else []
+
+
+def _put(table: dict[str, Any], key: str, text: str, override: str) -> None:
+    *sections, last = key.split(".")
+    for name in sections:
+        table = table.setdefault(name, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"{COMMAND_LINE}: {override}: {name} is a value, not a section")
+    value = _toml_value(text)
+    table[last] = value if isinstance(value, dict) else _Text(text)
+
+
+# --- sections -> TOML -----------------------------------------------------------------------------
+
+
+def to_toml(config: Any) -> str:
+    """The resolved configuration: every key with its value, readable by `load`."""
+    return "\n".join(_lines(config, ""))
+
+
+def _lines(config: Any, prefix: str) -> Iterator[str]:
+    """The keys of a section itself, a blank line, and then the sections within it."""
+    values = [(field, getattr(config, field.name)) for field in fields(type(config))]
+    sections = [(name, part) for field, value in values for name, part in _sections(field, value)]
+    own = [(field.name, value) for field, value in values if not _holds_sections(field, value)]
+    lines = [f"{name} = {as_toml(value)}" for name, value in own if value is not None]
+    yield from lines
+    if prefix or lines:
+        yield ""
+    for name, part in sections:
+        yield f"[{prefix}{name}]"
+        if part is None:
+            yield from (f"{ENABLED.name} = false", "")
+        else:
+            yield from _lines(part, f"{prefix}{name}.")
+
+
+def _holds_sections(field: Field, value: Any) -> bool:
+    return field.spread is not None or dataclasses.is_dataclass(value)
+
+
+def _sections(field: Field, value: Any) -> Iterator[tuple[str, Any]]:
+    """The sections in a field by name; None is for one that must be named to be left out."""
+    if field.spread is None:
+        if dataclasses.is_dataclass(value):
+            yield field.name, value
+        return
+    for name in field.spread.choices:
+        if name in value or name in (field.default or {}):
+            yield name, value.get(name)

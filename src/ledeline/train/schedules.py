@@ -1,0 +1,104 @@
+"""Schedules: how the learning rate changes from step to step.
+
+`[schedule] name = "..."` picks one. Each gives a factor for `optimizer.learning_rate`, from numbers
+that follow from the step alone, so that a resumed run has the rates of an undisturbed one.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, Protocol
+
+from ledeline.config.section import at_least, below, section
+
+
+class Schedule(Protocol):
+    """What a schedule has."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in configurations."""
+
+    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+        """What the learning rate is multiplied with at a step.
+
+        `step` is counted from 0 over the whole run, `epoch` from 0; a run has at most `epochs`.
+        """
+
+
+@section
+class HalvingSchedule:
+    """The paper's schedule: the full rate at first, then halved with every epoch."""
+
+    name: Annotated[Literal["halving"], "The rate is halved with every epoch, from one on."] = (
+        "halving"
+    )
+    halve_from: Annotated[
+        int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
+    ] = 10
+
+    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+        """1, then 1/2, 1/4 and so on: the same throughout an epoch."""
+        num_halvings = max(0, epoch + 1 - self.halve_from + 1)
+        return float(0.5**num_halvings)
+
+
+@section
+class ConstantSchedule:
+    """The same rate at every step."""
+
+    name: Annotated[Literal["constant"], "The rate stays as it is."] = "constant"
+
+    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+        """Always 1."""
+        return 1.0
+
+
+@section
+class WarmupCosineSchedule:
+    """A linear warm-up, then half a cosine down to the end of the last epoch."""
+
+    name: Annotated[
+        Literal["warmup_cosine"], "The rate rises linearly, then falls as a cosine does."
+    ] = "warmup_cosine"
+    warmup_steps: Annotated[int, "Steps until the full rate; 0: no warm-up.", at_least(0)] = 4000
+    final: Annotated[
+        float,
+        "Share of the rate that is left at the end of train.epochs epochs.",
+        at_least(0),
+        below(1),
+    ] = 0.0
+
+    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+        """1/warmup_steps at the first step, 1 at the last of the warm-up, towards `final` after."""
+        if step < self.warmup_steps:
+            return (step + 1) / self.warmup_steps
+        num_steps = max(1, epochs * steps_per_epoch - self.warmup_steps)
+        done = min(1.0, (step - self.warmup_steps) / num_steps)
+        return self.final + (1 - self.final) * (1 + math.cos(math.pi * done)) / 2
+
+
+@section
+class WarmupInverseSqrtSchedule:
+    """A linear warm-up, then falling with the square root of the step (Vaswani et al. 2017).
+
+    Their rate is this one with a learning rate of `1 / sqrt(d_model * warmup_steps)`.
+    """
+
+    name: Annotated[
+        Literal["warmup_inverse_sqrt"],
+        "The rate rises linearly, then falls with the square root of the step.",
+    ] = "warmup_inverse_sqrt"
+    warmup_steps: Annotated[int, "Steps until the full rate.", at_least(1)] = 4000
+
+    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+        """1/warmup_steps at the first step, 1 at the last of the warm-up, then ever less."""
+        number = step + 1
+        return min(number / self.warmup_steps, math.sqrt(self.warmup_steps / number))
+
+
+SCHEDULES: Final[Mapping[str, type]] = {
+    "halving": HalvingSchedule,
+    "constant": ConstantSchedule,
+    "warmup_cosine": WarmupCosineSchedule,
+    "warmup_inverse_sqrt": WarmupInverseSqrtSchedule,
+}
