@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from ledeline.evaluation.figures import new_figure
 from ledeline.evaluation.alignment_json import HeatMap
+from ledeline.evaluation.figures import new_figure
 from ledeline.inference.headline import Rows
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
 """Links between source and headline words: from text, from models, and scored against gold links.
 
 A link (i, j) joins place i of the source and place j of the headline, both from 0. Models link
-sub-words; people align white-space words. `whitespace_word_ids` and `to_words` lead from the first to the
-second.
+sub-words; people align white-space words. `to_words` leads from the first to the second.
 
 Legend: I source length, J headline length, V vocabulary.
 """

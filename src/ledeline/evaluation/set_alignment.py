@@ -41,7 +41,9 @@ def gold_links(test_set: EvaluationSet) -> list[Links] | None:
     return read_gold_links(test_set.alignments, test_set.gold_file, test_set.pairs)
 
 
-def align_set(loaded: ModelBundle, test_set: EvaluationSet, progress: Progress = silent) -> SetLinks:
+def align_set(
+    loaded: ModelBundle, test_set: EvaluationSet, progress: Progress = silent
+) -> SetLinks:
     """Align all pairs, and score the links where there are gold links."""
     gold, found = gold_links(test_set), align(loaded, test_set.pairs, progress)
     if gold is None:

@@ -132,7 +132,9 @@ def _measures(fields: JsonFields) -> tuple[str, ...]:
 
 
 def _read_score(fields: JsonFields) -> MeasureScore:
-    return MeasureScore(*(fields.share(key) for key in ("precision", "recall", "f1", "low", "high")))
+    return MeasureScore(
+        *(fields.share(key) for key in ("precision", "recall", "f1", "low", "high"))
+    )
 
 
 def _read_odd(fields: JsonFields, num_pairs: int) -> AuditSummary:

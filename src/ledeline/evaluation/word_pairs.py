@@ -8,7 +8,7 @@ out, and counted.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Final, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -156,7 +156,9 @@ def _forms(word: str) -> set[str]:
 # --- one pair ---------------------------------------------------------------------------------
 
 
-def _pairs(loaded: ModelBundle, encoded: EncodedPair, trace: Seen, rule: PairingRule) -> Iterator[Pair | None]:
+def _pairs(
+    loaded: ModelBundle, encoded: EncodedPair, trace: Seen, rule: PairingRule
+) -> Iterator[Pair | None]:
     """For each token of a headline its pair of words, or None where one is no whole word."""
     source = encoded.lede.ids
     whole = {source[place] for place in _whole_places(source, encoded.lede.owners)}

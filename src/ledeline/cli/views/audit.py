@@ -25,7 +25,10 @@ _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
 def audit_tables(
-    systems: Mapping[str, Audit], texts: Mapping[str, AuditedTexts], *, num_examples: int = NUM_EXAMPLES
+    systems: Mapping[str, Audit],
+    texts: Mapping[str, AuditedTexts],
+    *,
+    num_examples: int = NUM_EXAMPLES,
 ) -> Group:
     """Show the audits of some systems, with examples from those whose texts are given."""
     parts: list[RenderableType] = [_sums_table(systems), Text(_SUMS, style="dim")]
