@@ -16,7 +16,7 @@ from ledeline.evaluation.links import (
     whitespace_word_ids,
 )
 from ledeline.evaluation.teacher_forcing import MAX_LENGTH, encode_pair
-from ledeline.inference.attribution import force
+from ledeline.inference.attribution import teacher_force
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 
@@ -62,7 +62,7 @@ def test_pairs_one_by_one_and_together(loaded: ModelBundle) -> None:
 def test_links_are_those_of_the_steps_that_write(loaded: ModelBundle) -> None:
     for (lede, headline), links in zip(PAIRS, links_of_each(loaded, PAIRS), strict=True):
         encoded = encode_pair(loaded, lede, headline)
-        (trace,) = force(loaded.model, [(encoded.lede.ids, encoded.ids)])
+        (trace,) = teacher_force(loaded.model, [(encoded.lede.ids, encoded.ids)])
         both = (
             whitespace_word_ids(lede, loaded.tokenizer),
             whitespace_word_ids(headline, loaded.tokenizer, headline=True),
@@ -83,7 +83,7 @@ def test_words_left_to_padding(loaded: ModelBundle) -> None:
     some = False
     for (lede, headline), aligned in zip(PAIRS, align_each(loaded, PAIRS), strict=True):
         encoded = encode_pair(loaded, lede, headline)
-        (trace,) = force(loaded.model, [(encoded.lede.ids, encoded.ids)], padded=True)
+        (trace,) = teacher_force(loaded.model, [(encoded.lede.ids, encoded.ids)], padded=True)
         assert trace.q is not None
         words = whitespace_word_ids(lede, loaded.tokenizer)
         expected = set()

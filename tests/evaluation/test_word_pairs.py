@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.evaluation import teacher_forcing
 from ledeline.evaluation.word_pairs import (
     STAGE,
@@ -21,7 +21,7 @@ from ledeline.evaluation.word_pairs import (
     sample,
     word_pairs,
 )
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, PAPER
@@ -36,7 +36,7 @@ def paired(
     pairs: list[tuple[str, str]],
     *,
     rule: PairingRule = "vocabulary",
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> WordPairs:
     return word_pairs(loaded, pairs, [rule], progress)[rule]
 
@@ -115,13 +115,13 @@ def seen(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     def decide(types: list[int], places: list[int]) -> None:
         q = one_hot([*types, EOS], loaded.tokenizer.vocabulary_size)
 
-        def force(model: Any, pairs: Any, *, padded: bool) -> Iterator[Seen]:
+        def teacher_force(model: Any, pairs: Any, *, padded: bool) -> Iterator[PairTrace]:
             for source, headline in pairs:
                 assert len(headline) == len(types)
                 assert not padded
-                yield Seen(one_hot([*places, 0], len(source)), q)
+                yield PairTrace(one_hot([*places, 0], len(source)), q)
 
-        monkeypatch.setattr(teacher_forcing, "force", force)
+        monkeypatch.setattr(teacher_forcing, "teacher_force", teacher_force)
 
     return decide
 
@@ -185,7 +185,9 @@ def test_words_are_counted_in_lower_case_without_marks(
     subwords = Subwords([("O", "i"), ("Oi", "l</w>"), ("￭", ",</w>")], "Oil￭,")
     model = loaded._replace(tokenizer=Tokenizer(NATURAL, subwords))
     attention = np.eye(3, dtype=np.float32)[[0, 1, 0]]
-    monkeypatch.setattr(teacher_forcing, "force", lambda *_, **__: iter([Seen(attention, None)]))
+    monkeypatch.setattr(
+        teacher_forcing, "teacher_force", lambda *_, **__: iter([PairTrace(attention, None)])
+    )
     found = paired(model, [("Oil, Oil", "Oil,")], rule="attention")
     assert found.counts["same"] == Counter({("oil", "oil"): 1, (",", ","): 1})
 
@@ -282,8 +284,10 @@ def test_all_rules_are_read_from_one_look(
     rules: list[PairingRule] = ["attention", "vocabulary", "sentence"]
     alone = {rule: paired(loaded, PAIRS, rule=rule) for rule in rules}
     looks = []
-    real = teacher_forcing.force
-    monkeypatch.setattr(teacher_forcing, "force", lambda *a, **k: looks.append(1) or real(*a, **k))
+    real = teacher_forcing.teacher_force
+    monkeypatch.setattr(
+        teacher_forcing, "teacher_force", lambda *a, **k: looks.append(1) or real(*a, **k)
+    )
     assert word_pairs(loaded, PAIRS, rules) == alone
     assert len(looks) == 1
     assert word_pairs(loaded, PAIRS, []) == {}

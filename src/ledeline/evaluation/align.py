@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledeline.core.errors import ConfigError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
 from ledeline.evaluation.alignment_methods import methods_of
 from ledeline.evaluation.figures import picture_format, save
@@ -81,7 +81,7 @@ def align_pairs(
     test_set: EvaluationSet,
     num_word_pairs: int,
     seed: int,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> AlignedSet:
     """Align pairs with a model, and find the aligned word pairs of a sample of them."""
     words = word_tables(loaded, test_set, num_word_pairs, seed, progress)

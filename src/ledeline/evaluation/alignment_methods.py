@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
 from typing import Final, NamedTuple
 
-from ledeline.core.progress import Progress, counted, silent
+from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.evaluation.links import (
     Links,
     attention_links,
@@ -17,9 +17,9 @@ from ledeline.evaluation.links import (
     whitespace_word_ids,
 )
 from ledeline.evaluation.teacher_forcing import EncodedPair, trace_pairs
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system import System
 
 METHODS: Final = {
     "spm-vocabulary": "SPM, the likeliest type of all (the paper's rule)",
@@ -32,9 +32,11 @@ METHODS: Final = {
 STAGE: Final = "align"
 
 
-def methods_of(model: EncDec) -> tuple[str, ...]:
+def methods_of(model: System) -> tuple[str, ...]:
     """The methods of METHODS that a model has, in the same order."""
-    return tuple(name for name in METHODS if model.spm is not None or not name.startswith("spm"))
+    return tuple(
+        name for name in METHODS if model.has_source_predictions or not name.startswith("spm")
+    )
 
 
 class AlignedPair(NamedTuple):
@@ -52,17 +54,17 @@ class AlignedPairs(NamedTuple):
 
 
 def align(
-    loaded: ModelBundle, pairs: Sequence[tuple[str, str]], progress: Progress = silent
+    loaded: ModelBundle, pairs: Sequence[tuple[str, str]], progress: Progress = no_progress
 ) -> AlignedPairs:
     """Link the white-space words of each (lede, headline), by each method the model has."""
     links: dict[str, list[Links]] = {method: [] for method in methods_of(loaded.model)}
     left_to_pad = []
-    for aligned in counted(align_each(loaded, pairs), STAGE, len(pairs), progress):
+    for aligned in track_progress(align_each(loaded, pairs), STAGE, len(pairs), progress):
         for method, those in aligned.links.items():
             links[method].append(those)
         if aligned.left_to_pad is not None:
             left_to_pad.append(aligned.left_to_pad)
-    return AlignedPairs(links, None if loaded.model.spm is None else left_to_pad)
+    return AlignedPairs(links, None if not loaded.model.has_source_predictions else left_to_pad)
 
 
 def align_each(loaded: ModelBundle, pairs: Iterable[tuple[str, str]]) -> Iterator[AlignedPair]:
@@ -79,10 +81,10 @@ def align_each(loaded: ModelBundle, pairs: Iterable[tuple[str, str]]) -> Iterato
 
 
 def _align_pair(
-    loaded: ModelBundle, pair: tuple[str, str], encoded: EncodedPair, trace: Seen | None
+    loaded: ModelBundle, pair: tuple[str, str], encoded: EncodedPair, trace: PairTrace | None
 ) -> AlignedPair:
     links: dict[str, Links] = dict.fromkeys(methods_of(loaded.model), frozenset())
-    left: frozenset[int] | None = None if loaded.model.spm is None else frozenset()
+    left: frozenset[int] | None = None if not loaded.model.has_source_predictions else frozenset()
     if trace is not None:
         lede, headline = pair
         source_words = whitespace_word_ids(lede, loaded.tokenizer)
@@ -96,7 +98,7 @@ def _align_pair(
     )
 
 
-def _model_links(trace: Seen, encoded: EncodedPair) -> dict[str, Links]:
+def _model_links(trace: PairTrace, encoded: EncodedPair) -> dict[str, Links]:
     """Links between sub-words."""
     links, source, num_headline = {}, encoded.lede.ids, len(encoded.ids)
     if trace.q is not None:
@@ -109,7 +111,7 @@ def _model_links(trace: Seen, encoded: EncodedPair) -> dict[str, Links]:
 
 
 def _left_to_pad(
-    trace: Seen, encoded: EncodedPair, source_words: Sequence[int]
+    trace: PairTrace, encoded: EncodedPair, source_words: Sequence[int]
 ) -> frozenset[int] | None:
     """The words of which a sub-word is predicted at <pad>."""
     if trace.q is None:

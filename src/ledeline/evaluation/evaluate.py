@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.core.signals import Interrupted, Stop
@@ -39,7 +39,6 @@ from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
 from ledeline.model.format.folder import WEIGHTS
 from ledeline.rouge import Rouge
-from ledeline.rouge.stem import exceptions
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
 
 
@@ -86,14 +85,13 @@ def evaluate(
     *,
     command: str,
     resume: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> EvaluationResult:
     """Evaluate a system on test sets and write the folder `path`.
 
     With `resume`, a folder that is there is completed: test sets that are done stay.
     """
     _check_names(sets)
-    _check_exception_lists(config)
     for test_set in sets:
         gold_links(test_set)  # errors in them are reported before the work
     settings, folder = _settings(system, config), EvaluationFolder(path)
@@ -127,19 +125,6 @@ def _check_names(sets: Sequence[EvaluationSet]) -> None:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
         if name == SUMMARY:
             raise ScoreError(f"no test set can be called {name}, which is a file of its own")
-
-
-def _check_exception_lists(config: EvaluationConfig) -> None:
-    """Say before the work if the irregular forms are missing, for stems or for word pairs."""
-    if config.scoring.stem:
-        exceptions()
-    elif config.num_word_pairs:
-        try:
-            exceptions()
-        except ScoreError as error:
-            raise ScoreError(
-                f"{error}; the table of aligned words needs them: --word-pairs 0 leaves it out"
-            ) from None
 
 
 # --- settings, and resuming with the same ---------------------------------------------------------
@@ -322,7 +307,7 @@ def _compared_words(
         sources=[list(profile.plain(profile.words(lede))) for lede in test_set.ledes],
         references=[compared_words(text, profile) for text in test_set.headlines],
         outputs=[
-            profile.counted(text.split()) if is_tokenised else compared_words(text, profile)
+            profile.compared_words(text.split()) if is_tokenised else compared_words(text, profile)
             for text in outputs
         ],
     )

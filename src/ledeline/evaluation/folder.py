@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ledeline.core.atomic import atomic_write, locked, make_folder
+from ledeline.core.atomic import atomic_write, exclusive_lock, make_folder
 from ledeline.core.errors import ScoreError
 from ledeline.evaluation import audit as audits
 from ledeline.evaluation import scoring
@@ -102,7 +102,7 @@ class EvaluationFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ScoreError(f"{self.path} is a file; name a folder to write to")
         make_folder(self.path)
-        with locked(self.summary_path, ScoreError):
+        with exclusive_lock(self.summary_path, ScoreError):
             if any(not path.name.startswith(".") for path in self.path.iterdir()):
                 if not resume:
                     raise ScoreError(

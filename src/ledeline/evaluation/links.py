@@ -114,7 +114,7 @@ def whitespace_word_ids(text: str, tokenizer: Tokenizer, *, headline: bool = Fal
     words = profile.words(text)
     numbers: list[int] = []
     for word, number in zip(words, _chunk_ids(text, len(words), profile), strict=True):
-        for kept in profile.headline([word]) if headline else [word]:
+        for kept in profile.target_words([word]) if headline else [word]:
             numbers += [number] * len(tokenizer.encode_word(kept))
     return numbers
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ledeline.core.progress import Progress, silent
-from ledeline.core.shuffle import shuffled
+from ledeline.core.progress import Progress, no_progress
+from ledeline.core.shuffle import permutation
 from ledeline.corpus.testsets import EvaluationSet
 from ledeline.evaluation.alignment_json import AlignmentSummary, PairHeatMap
 from ledeline.evaluation.alignment_methods import align
@@ -42,7 +42,7 @@ def gold_links(test_set: EvaluationSet) -> list[Links] | None:
 
 
 def align_set(
-    loaded: ModelBundle, test_set: EvaluationSet, progress: Progress = silent
+    loaded: ModelBundle, test_set: EvaluationSet, progress: Progress = no_progress
 ) -> SetLinks:
     """Align all pairs, and score the links where there are gold links."""
     gold, found = gold_links(test_set), align(loaded, test_set.pairs, progress)
@@ -57,12 +57,12 @@ def word_tables(
     test_set: EvaluationSet,
     number: int,
     seed: int,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> dict[str, WordPairs]:
     """The aligned word pairs of a sample of the test set, by the paper's rule and by attention."""
     if not number:
         return {}
-    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.spm is not None]
+    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.has_source_predictions]
     found = word_pairs(loaded, sample(test_set.pairs, number, seed), rules, progress)
     return {_RULES[rule]: table for rule, table in found.items()}
 
@@ -74,7 +74,7 @@ def alignment_summary(
     num_word_pairs: int,
     num_heat_maps: int,
     seed: int,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> AlignmentSummary:
     """All that is written of a test set. The heat maps are of the same pairs for every system."""
     tables = word_tables(loaded, test_set, num_word_pairs, seed, progress)
@@ -93,7 +93,7 @@ def _readable_places(
     """So many pairs to draw, with a lede that is not long and that the model can read."""
     readable = (
         place
-        for place in shuffled(seed, 0, len(ledes)).tolist()
+        for place in permutation(seed, 0, len(ledes)).tolist()
         if num_words(ledes[place]) <= _MAX_WORDS and encode_pair(loaded, ledes[place], "").lede.ids
     )
     return sorted(islice(readable, number))

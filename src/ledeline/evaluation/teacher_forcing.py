@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ledeline.inference.attribution import Seen, force
+from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.inference.headliner import DEFAULT
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.model.format.folder import ModelBundle
@@ -35,7 +35,7 @@ def encode_pair(loaded: ModelBundle, lede: str, headline: str) -> EncodedPair:
 
 def trace_pairs(
     loaded: ModelBundle, pairs: Iterable[tuple[str, str]], *, padded: bool = False
-) -> Iterator[tuple[EncodedPair, Seen | None]]:
+) -> Iterator[tuple[EncodedPair, PairTrace | None]]:
     """Force each (lede, headline) through the model, however many there are.
 
     There is no trace of a pair whose lede is empty, no text, or unknown to the last character. With
@@ -45,6 +45,6 @@ def trace_pairs(
     while window := list(islice(remaining, _WINDOW)):
         encoded = [encode_pair(loaded, *pair) for pair in window]
         ids = ((one.lede.ids, one.ids) for one in encoded if one.lede.ids)
-        traces = force(loaded.model, ids, padded=padded)
+        traces = teacher_force(loaded.model, ids, padded=padded)
         for one in encoded:
             yield one, next(traces) if one.lede.ids else None

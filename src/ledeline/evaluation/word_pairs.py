@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, counted, silent
-from ledeline.core.shuffle import shuffled
+from ledeline.core.progress import Progress, no_progress, track_progress
+from ledeline.core.shuffle import permutation
 from ledeline.evaluation.alignment_json import (
     WORD_GROUPS,
     WordGroup,
@@ -22,9 +22,9 @@ from ledeline.evaluation.alignment_json import (
     WordPairTable,
 )
 from ledeline.evaluation.teacher_forcing import EncodedPair, trace_pairs
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle
-from ledeline.rouge.stem import exceptions, porter
+from ledeline.rouge.stem import irregular_forms, porter
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import UNK
 from ledeline.text.tokenizer import Tokenizer
@@ -90,14 +90,14 @@ class WordPairs:
 
 def sample(pairs: Sequence[T], number: int, seed: int) -> list[T]:
     """So many of the pairs, drawn by a seed, in their order; all if there are no more."""
-    return [pairs[row] for row in sorted(shuffled(seed, 0, len(pairs))[:number].tolist())]
+    return [pairs[row] for row in sorted(permutation(seed, 0, len(pairs))[:number].tolist())]
 
 
 def word_pairs(
     loaded: ModelBundle,
     pairs: Sequence[tuple[str, str]],
     rules: Sequence[PairingRule],
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> dict[PairingRule, WordPairs]:
     """Pair each headline word of (lede, headline) with the source word it is aligned to.
 
@@ -108,7 +108,7 @@ def word_pairs(
     for rule in rules:
         _refuse_rule(rule, loaded)
     found: dict[PairingRule, Counter[Pair | None]] = {rule: Counter() for rule in rules}
-    for encoded, trace in counted(trace_pairs(loaded, pairs), STAGE, len(pairs), progress):
+    for encoded, trace in track_progress(trace_pairs(loaded, pairs), STAGE, len(pairs), progress):
         if trace is not None:
             for rule in rules:
                 found[rule].update(_pairs(loaded, encoded, trace, rule))
@@ -118,7 +118,7 @@ def word_pairs(
 def _refuse_rule(rule: str, loaded: ModelBundle) -> None:
     if rule not in get_args(PairingRule):
         raise ValueError(f"no rule to pair words by: {rule!r}")
-    if rule != "attention" and loaded.model.spm is None:
+    if rule != "attention" and not loaded.model.has_source_predictions:
         raise ScoreError(f"the rule {rule} needs a system with SPM; this one has attention alone")
 
 
@@ -148,7 +148,7 @@ _SHORTEST_STEMMED: Final = 3  # letters, as Porter has it
 
 
 def _forms(word: str) -> set[str]:
-    lemma = exceptions().get(word, word)
+    lemma = irregular_forms().get(word, word)
     stems = {porter(one) for one in (word, lemma) if len(one) >= _SHORTEST_STEMMED}
     return {word, lemma} | stems
 
@@ -157,7 +157,7 @@ def _forms(word: str) -> set[str]:
 
 
 def _pairs(
-    loaded: ModelBundle, encoded: EncodedPair, trace: Seen, rule: PairingRule
+    loaded: ModelBundle, encoded: EncodedPair, trace: PairTrace, rule: PairingRule
 ) -> Iterator[Pair | None]:
     """For each token of a headline its pair of words, or None where one is no whole word."""
     source = encoded.lede.ids
@@ -171,7 +171,9 @@ def _pairs(
             yield None
 
 
-def _types(trace: Seen, source: Sequence[int], num_headline: int, rule: PairingRule) -> list[int]:
+def _types(
+    trace: PairTrace, source: Sequence[int], num_headline: int, rule: PairingRule
+) -> list[int]:
     """The source type that each token of a headline is aligned to, (J,)."""
     ids = np.asarray(source, np.int64)
     types = ids[trace.attention[:num_headline].argmax(1)]
