@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ledeline.core.errors import ScoreError
-from ledeline.evaluation import tracing
+from ledeline.evaluation import teacher_forcing
+from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.figures import save
-from ledeline.evaluation.heatmap import HeatMap, heat_map, shown
+from ledeline.evaluation.heatmap import heat_map, shown
 from ledeline.evaluation.heatmap_figure import heat_map_figure
 from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.model.format.folder import ModelBundle, load_model
@@ -38,7 +39,7 @@ def bare(make_model: Callable[..., Path]) -> ModelBundle:
 
 def test_rows_are_what_was_seen(loaded: ModelBundle) -> None:
     found = heat_map(loaded, STORY.lede, STORY.headline)
-    one = tracing.read_pair(loaded, STORY.lede, STORY.headline)
+    one = teacher_forcing.encode_pair(loaded, STORY.lede, STORY.headline)
     (seen,) = teacher_force(loaded.model, [(one.lede.ids, one.ids)], padded=True)
     assert seen.q is not None
     assert found.spm is not None
@@ -61,7 +62,7 @@ def seen_by_hand(monkeypatch: pytest.MonkeyPatch, attention: Any, q: Any) -> Non
         assert len(list(pairs)) == 1
         yield PairTrace(np.array(attention, np.float32), q)
 
-    monkeypatch.setattr(tracing, "teacher_force", by_hand)
+    monkeypatch.setattr(teacher_forcing, "teacher_force", by_hand)
 
 
 def test_names_by_hand(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:
