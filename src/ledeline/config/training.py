@@ -26,16 +26,17 @@ class LoopConfig:
         bool, "Fill each batch with sources of one length, which is faster; false mixes lengths."
     ] = True
     clip_norm: Annotated[
-        float | None, "Clip the gradient to this norm; none: no clipping by norm.", above(0)
+        float | None, "Clip the gradient to this norm; 0 or none: no clipping.", at_least(0)
     ] = 5.0
     clip_value: Annotated[
         float | None,
-        "Clip each value of the gradient to this size; none: no clipping by value.",
-        above(0),
+        "Clip each value of the gradient to this size; 0 or none: no clipping.",
+        at_least(0),
     ] = None
     label_smoothing: Annotated[
         float,
-        "Label smoothing: this share of the target probability goes to all sub-words evenly.",
+        "Label smoothing: this share of the target probability goes to all sub-words evenly. The "
+        "loss per token is reported without it.",
         at_least(0),
         below(1),
     ] = 0.0
