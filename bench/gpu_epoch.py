@@ -35,12 +35,13 @@ import torch
 
 import quick
 from gpu_ways import Calls, Moment, configured
-from ledeline.config import OptimizerConfig, TrainConfig, ValidationConfig
+from ledeline.config import LoopConfig, ValidationConfig
 from ledeline.data.batches import Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
 from ledeline.data.dataset import Column as Sequences
 from ledeline.train import loop
 from ledeline.train.callbacks import NullCallback, StepReport
+from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import Captured
 from ledeline.train.metrics_log import METRICS
 from ledeline.train.step import Plain
@@ -278,7 +279,7 @@ def main() -> None:
     parser.set_defaults(sizes=Sizes(), validation=ValidationConfig())
     quick.offer(parser, sizes=QUICK, validation=ValidationConfig(headlines=4))
     options = parser.parse_args()
-    train, model = OptimizerConfig(epochs=1), options.sizes.model
+    train, model = LoopConfig(epochs=1), options.sizes.model
     more = {"validation": options.validation}
     config = configured(options.system, model, options.dataset, train, **more)
     with captured_anywhere() if options.quick and not CUDA else nullcontext():

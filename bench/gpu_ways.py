@@ -17,23 +17,23 @@ from torch import Tensor
 
 from ledeline.config import (
     DataConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     RunConfig,
-    SpmConfig,
-    SystemConfig,
-    TrainConfig,
 )
-from ledeline.core.progress import silent
+from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter, Split
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
 from ledeline.model.gpu.dispatch import kernel_mode
 from ledeline.model.pairs import Pairs
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
+from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import Captured, CudaGraphs, Work
 from ledeline.train.device_data import Resident
 from ledeline.train.precision import precision
@@ -44,9 +44,9 @@ from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids, training_step
 CLOSE = 1e-4  # in float32
 LEARNING_RATE = 1e-3
 SYSTEMS = {
-    SystemConfig(gate=gate, spm=spm).name: (gate, spm)
-    for spm in (SpmConfig(), SpmConfig(enabled=True))
-    for gate in (GateConfig(), GateConfig(enabled=True))
+    SystemConfig.of(EncDecConfig(), *gate, *spm).name: (*gate, *spm)
+    for spm in ((), (SourcePredictionConfig(),))
+    for gate in ((), (SelectiveGateConfig(),))
 }
 MAIN_SYSTEMS = ("EncDec", "EncDec+sGate+SPM")
 
@@ -60,12 +60,11 @@ class Shape(NamedTuple):
 
 
 def configured(
-    name: str, sizes: ModelConfig, dataset: Path, train: OptimizerConfig, **more: Any
+    name: str, sizes: EncDecConfig, dataset: Path, train: LoopConfig, **more: Any
 ) -> TrainConfig:
     """How a system is trained."""
-    gate, spm = SYSTEMS[name]
-    data = DataConfig(dataset=dataset)
-    return TrainConfig(data=data, model=sizes, gate=gate, spm=spm, train=train, **more)
+    model, data = SystemConfig.of(sizes, *SYSTEMS[name]), DataConfig(dataset=dataset)
+    return TrainConfig(data=data, system=sizes, addons=model.addons, train=train, **more)
 
 
 # --- the ways to take a step ----------------------------------------------------------------------
@@ -92,11 +91,11 @@ class Made:
             name,
             replace(sizes.model, dropout=dropout),
             Path("made-up"),
-            OptimizerConfig(batch_size=shape.batch),
+            LoopConfig(batch_size=shape.batch),
             run=RunConfig(precision=precision),
         )
         self.split, self.shape, self.run = made_up(sizes, shape), shape, config.run
-        self.model = EncDec(config.system, sizes.vocabulary).to(DEVICE).train()
+        self.model = build(config.model, sizes.vocabulary).to(DEVICE).train()
         self.step = Step(self.model, self.model, adam(self.model), config)
         set_rate(self.step.optimizer, LEARNING_RATE)
 
@@ -153,7 +152,7 @@ def fast(made: Made) -> Work:
     """As `ledeline train` does it; the shape is exactly the one asked for."""
     batches = Batches(made.split, size=made.shape.batch, seed=1)
     steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
-    steps.prepare(silent)
+    steps.prepare(no_progress)
     return partial(steps.take, Draw(batches.plan(0), 0))
 
 

@@ -21,17 +21,13 @@ from ledeline.config import (
     CorpusConfig,
     DataConfig,
     DatasetConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     PrepareConfig,
     RunConfig,
     SearchConfig,
     SplitConfig,
-    SpmConfig,
     SubwordConfig,
     TextConfig,
-    TrainConfig,
     ValidationConfig,
 )
 from ledeline.core.provenance import commit
@@ -43,19 +39,21 @@ from ledeline.evaluation.audit import KINDS
 from ledeline.evaluation.evaluate import Judging, System, evaluate
 from ledeline.evaluation.folder import ALIGNMENT
 from ledeline.inference.headliner import Headliner, Options, system_name
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.report import write_report
 from ledeline.synth.newsroom import Story, generate
 from ledeline.train.callbacks import NullCallback, StepReport
+from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
+from ledeline.train.optimizers import AdamConfig
+from ledeline.train.schedules import HalvingSchedule
 from ledeline.train.validation import Validation
 from machine import described
 
-SYSTEMS = {
-    "encdec": (False, False),
-    "sgate": (True, False),
-    "spm": (False, True),
-    "sgate-spm": (True, True),
-}  # gate, SPM
+_GATE, _SPM = {"sgate": SelectiveGateConfig()}, {"spm": SourcePredictionConfig()}
+SYSTEMS = {"encdec": {}, "sgate": _GATE, "spm": _SPM, "sgate-spm": _GATE | _SPM}  # their add-ons
 TEST_SET = "newsroom"
 TEST_SEED = 2  # stories 0, 1, ... of this seed are for testing; those of seed 1 for training
 
@@ -103,19 +101,13 @@ def made_dataset(options: argparse.Namespace) -> Path:
 
 
 def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
-    gate, spm = SYSTEMS[name]
     config = TrainConfig(
         data=DataConfig(dataset=dataset),
-        model=ModelConfig(embedding_size=options.embedding, hidden_size=options.hidden),
-        gate=GateConfig(enabled=gate),
-        spm=SpmConfig(enabled=spm),
-        train=OptimizerConfig(
-            batch_size=options.batch,
-            learning_rate=options.rate,
-            epochs=options.epochs,
-            halve_from=options.halve_from,
-            seed=options.seed,
-        ),
+        system=EncDecConfig(embedding_size=options.embedding, hidden_size=options.hidden),
+        addons=SYSTEMS[name],
+        optimizer=AdamConfig(learning_rate=options.rate),
+        schedule=HalvingSchedule(halve_from=options.halve_from),
+        train=LoopConfig(batch_size=options.batch, epochs=options.epochs, seed=options.seed),
         validation=ValidationConfig(headlines=options.headlines, samples=0),
         run=RunConfig(checkpoint_every=2000),
     )

@@ -96,7 +96,7 @@ def _write_set(place: Path, test_set: TestSet) -> dict[str, Any]:
     place.mkdir(exist_ok=True)
     pairs = test_set.pairs
     sources, references, outputs = (
-        [NATURAL.counted(NATURAL.words(getattr(pair, name))) for pair in pairs]
+        [NATURAL.compared_words(NATURAL.words(getattr(pair, name))) for pair in pairs]
         for name in ("lede", "gold", "headline")
     )
     _write_lines(place / "source.txt", map(" ".join, sources))

@@ -10,12 +10,12 @@ import pytest
 
 from ledeline.core.atomic import (
     atomic_folder,
+    atomic_symlink,
     atomic_write,
-    locked,
+    exclusive_lock,
     make_folder,
-    point,
-    remove,
-    staged,
+    remove_path,
+    staging_folder,
 )
 from ledeline.core.errors import ConfigError, CorpusError, DatasetError
 
@@ -48,7 +48,7 @@ def test_what_is_there_is_not_overwritten_unasked(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious").write_text("x")
     with (
-        pytest.raises(DatasetError, match=r"out is there already; .*overwrite=true"),
+        pytest.raises(DatasetError, match=r"out already exists; .*overwrite=true"),
         atomic_folder(tmp_path / "out"),
     ):
         pass
@@ -72,7 +72,9 @@ def test_a_folder_of_another_kind_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "precious").write_text("x")
     with (
-        pytest.raises(DatasetError, match=r"out is not overwritten, for it has no dataset\.json"),
+        pytest.raises(
+            DatasetError, match=r"out is not overwritten, because it has no dataset\.json"
+        ),
         atomic_folder(tmp_path / "out", replace="dataset.json"),
     ):
         pass
@@ -106,7 +108,7 @@ def test_a_lock_that_was_removed_meanwhile_is_not_trusted(
 def test_a_kill_between_the_two_renames_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / ".out.old").mkdir()
     (tmp_path / ".out.old" / "old").write_text("x")
-    with pytest.raises(DatasetError, match="is there already"), atomic_folder(tmp_path / "out"):
+    with pytest.raises(DatasetError, match="already exists"), atomic_folder(tmp_path / "out"):
         pass
     assert names(tmp_path / "out") == ["old"]
 
@@ -190,7 +192,7 @@ def test_a_link_is_relative_and_replaced_in_one_step(
     link = tmp_path / "run" / "best"
     for name in ("1", "2"):
         (tmp_path / "run" / "all" / name).mkdir(parents=True)
-    point(link, tmp_path / "run" / "all" / "1")
+    atomic_symlink(link, tmp_path / "run" / "all" / "1")
     (tmp_path / "run" / ".best.new").symlink_to("left by a killed run")
     seen = []
     original = os.replace
@@ -200,7 +202,7 @@ def test_a_link_is_relative_and_replaced_in_one_step(
         original(source, target)
 
     monkeypatch.setattr(os, "replace", spy)
-    point(link, tmp_path / "run" / "all" / "2")
+    atomic_symlink(link, tmp_path / "run" / "all" / "2")
     assert seen == ["all/1"]
     assert link.readlink() == Path("all/2")
     assert names(tmp_path / "run") == ["all", "best"]
@@ -212,7 +214,7 @@ def test_a_link_leads_there_from_wherever_its_folder_really_is(tmp_path: Path) -
     (tmp_path / "disk" / "deep" / "run").mkdir(parents=True)
     (tmp_path / "target").mkdir()
     (tmp_path / "run").symlink_to(tmp_path / "disk" / "deep" / "run")
-    point(tmp_path / "run" / "best", tmp_path / "target")
+    atomic_symlink(tmp_path / "run" / "best", tmp_path / "target")
     assert (tmp_path / "run" / "best").resolve() == tmp_path / "target"
 
 
@@ -235,7 +237,7 @@ def test_whatever_is_in_the_way_is_staged_over(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "old").write_text("x")
     for name in ("file", "link", "folder"):
-        with staged(tmp_path / name) as folder:
+        with staging_folder(tmp_path / name) as folder:
             (folder / "new").write_text("x")
         assert names(tmp_path / name) == ["new"]
     assert names(tmp_path) == ["file", "folder", "link"]
@@ -244,16 +246,16 @@ def test_whatever_is_in_the_way_is_staged_over(tmp_path: Path) -> None:
 def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    remove(tmp_path / "link")
-    remove(tmp_path / "nothing")
+    remove_path(tmp_path / "link")
+    remove_path(tmp_path / "nothing")
     assert names(tmp_path) == ["real"]
 
 
 def test_a_lock_that_is_taken_is_an_error_of_the_given_kind(tmp_path: Path) -> None:
     with (
-        locked(tmp_path / "out", DatasetError),
-        pytest.raises(ConfigError, match=r"another run is writing .*out; wait for it to end"),
-        locked(tmp_path / "out", ConfigError),
+        exclusive_lock(tmp_path / "out", DatasetError),
+        pytest.raises(ConfigError, match=r"another run is writing .*out; wait until it ends"),
+        exclusive_lock(tmp_path / "out", ConfigError),
     ):
         pass
     assert names(tmp_path) == []

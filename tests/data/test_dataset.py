@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ledeline.core.errors import DatasetError
-from ledeline.core.shuffle import random_keys, shuffled
+from ledeline.core.shuffle import permutation, random_keys
 from ledeline.data import dataset as dataset_module
 from ledeline.data.batches import Batches, Position
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
@@ -244,7 +244,7 @@ class TestBatches:
             for begin, stop in pairwise(cuts)
             for start in range(begin, stop, 32)
         ]
-        expected = [expected[n] for n in shuffled(5, 2 * epoch + 1, len(expected)).tolist()]
+        expected = [expected[n] for n in permutation(5, 2 * epoch + 1, len(expected)).tolist()]
         draws = list(islice(batches.draws(Position(epoch, 0)), len(batches)))
         assert [draw.rows.tolist() for draw, _ in draws] == expected
         assert draws[-1][1] == Position(epoch + 1, 0)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ledeline.cli import app
-from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig, SystemConfig
+from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig
 from ledeline.config.toml import load
 from ledeline.core.errors import ConfigError, CorpusError, DatasetError, LedelineError
 from ledeline.corpus.tables import write_table
@@ -26,6 +26,7 @@ from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
 from ledeline.text.subwords import UNK, Subwords
 from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT
+from systems import encdec
 
 CONFIGS = ROOT / "configs"
 
@@ -154,11 +155,11 @@ class TestWhole:
         subwords = Subwords([], "Japnsotlk￭’")
         model = tmp_path / "model"
         model.mkdir()
-        describe(model, SystemConfig(), Tokenizer(NATURAL, subwords))
+        describe(model, encdec(), Tokenizer(NATURAL, subwords))
         write_jsonl(tmp_path / "train.jsonl", [{"lede": "Japan’s “no”", "headline": "Japan’s"}])
         options = "--text.profile=natural", f"--subword.reuse={model}"
         dataset = Dataset(run(tmp_path, TABLE, *options).folder)
-        assert dataset.tokenizer.profile is NATURAL.keeping("’")
+        assert dataset.tokenizer.profile is NATURAL.keeping_marks("’")
         assert dataset.tokenizer.words("’“") == ["’", '￭"']
         source, headline = dataset["train"][0]
         assert subwords.decode(headline) == ["Japan", "￭’s"]
@@ -171,7 +172,7 @@ class TestWhole:
         run(tmp_path, TABLE)
         first, model = Dataset(tmp_path / "out"), tmp_path / "model"
         model.mkdir()
-        describe(model, SystemConfig(), first.tokenizer)
+        describe(model, encdec(), first.tokenizer)
         monkeypatch.setattr("ledeline.core.shipped.SHIPPED", model)
         write_jsonl(tmp_path / "train.jsonl", stories(50, seed=9))
         for name, folder in {"b": str(model), "c": "shipped"}.items():
@@ -590,7 +591,7 @@ class TestCrash:
         write_jsonl(tmp_path / "train.jsonl", stories(20))
         run(tmp_path, TABLE)
         before = Dataset(tmp_path / "out").checksum
-        with pytest.raises(DatasetError, match="is there already"):
+        with pytest.raises(DatasetError, match="already exists"):
             run(tmp_path, TABLE, "--subword.merges=3")
         assert Dataset(tmp_path / "out").checksum == before
 

@@ -224,7 +224,7 @@ def test_owners_of_any_text(profile: Profile, chunks: list[str], space: str) -> 
     assert len(numbers) == len(tokenizer.encode(words))
     assert list(dict.fromkeys(numbers)) == list(range(num_chunks))  # none is without a sub-word
     kept = owners(text, tokenizer, headline=True)
-    assert len(kept) == len(tokenizer.encode(profile.headline(words)))
+    assert len(kept) == len(tokenizer.encode(profile.target_words(words)))
     assert not Counter(kept) - Counter(numbers)
 
 

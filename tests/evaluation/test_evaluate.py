@@ -13,7 +13,7 @@ import torch
 
 from ledeline import rouge
 from ledeline.config import SearchConfig
-from ledeline.core.atomic import locked
+from ledeline.core.atomic import exclusive_lock
 from ledeline.core.errors import CorpusError, ScoreError
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
@@ -227,7 +227,7 @@ class TestFolder:
     def test_marks_do_not_count(self, systems: dict[str, System], tmp_path: Path) -> None:
         """A model may keep typographic marks; they are compared as if it did not."""
         (one,) = systems["natural"].headliner.models
-        keeping = replace(one.tokenizer, profile=one.tokenizer.profile.keeping("’"))
+        keeping = replace(one.tokenizer, profile=one.tokenizer.profile.keeping_marks("’"))
         headliner = Headliner([one._replace(tokenizer=keeping)], "float32")
         system = systems["natural"]._replace(headliner=headliner)
         judged(system, tmp_path, EvaluationSet("m", (), ["Rain’s here"], ["Oslo’s rain"]))
@@ -257,12 +257,14 @@ class TestFolder:
         for profile, name in ((PAPER, "paper"), (NATURAL, "natural")):
             judged(systems[name], tmp_path / name, room)
             place = tmp_path / name / "room"
-            wanted = [" ".join(profile.counted(profile.words(one))) for one in room.headlines]
+            wanted = [
+                " ".join(profile.compared_words(profile.words(one))) for one in room.headlines
+            ]
             assert lines(place / "reference.txt") == wanted
             headlines = [json.loads(line)["headline"] for line in lines(place / "headlines.jsonl")]
             words = map(str.split if name == "paper" else NATURAL.words, headlines)
             assert lines(place / "output.txt") == [
-                " ".join(map(str, profile.counted(one))) for one in words
+                " ".join(map(str, profile.compared_words(one))) for one in words
             ]  # type: ignore[arg-type]
 
     def test_outputs_can_be_compared_in_another_profile(
@@ -418,31 +420,6 @@ class TestGoingOn:
                 judged(systems["natural"], tmp_path, other_set, resume=True)
         judged(systems["natural"], tmp_path, room._replace(files=("elsewhere",)), resume=True)
 
-    def test_missing_lists_are_said_before_the_work(
-        self,
-        systems: dict[str, System],
-        room: EvaluationSet,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        def missing() -> dict[str, str]:
-            raise ScoreError("no lists")
-
-        monkeypatch.setattr(module, "exceptions", missing)
-        monkeypatch.setattr(module, "generate", None)
-        with pytest.raises(ScoreError, match=r"^no lists$"):
-            judged(systems["natural"], tmp_path, room)
-        plain = replace(QUICK, scoring=rouge.Settings(stem=False))
-        with pytest.raises(ScoreError, match=r"no lists; .* --word-pairs 0"):
-            judged(systems["natural"], tmp_path, room, judging=plain)
-        assert not list(tmp_path.iterdir())
-        monkeypatch.undo()
-        monkeypatch.setattr(module, "exceptions", missing)
-        outcome = judged(
-            systems["natural"], tmp_path, room, judging=replace(plain, num_word_pairs=0)
-        )
-        assert "stem:no" in outcome.summary["sets"]["room"]["signature"]
-
     def test_two_sets_of_one_name(
         self, systems: dict[str, System], room: EvaluationSet, tmp_path: Path
     ) -> None:
@@ -518,7 +495,7 @@ class TestGoingOn:
     ) -> None:
         judged(systems["natural"], tmp_path, room)
         with (
-            locked(tmp_path / "evaluation.json", ScoreError),
+            exclusive_lock(tmp_path / "evaluation.json", ScoreError),
             pytest.raises(ScoreError, match="another run"),
         ):
             judged(systems["natural"], tmp_path, room, resume=True)

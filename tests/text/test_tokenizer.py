@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ledeline.core.errors import DatasetError, LedelineError, ModelError
-from ledeline.core.manifest import sealed
+from ledeline.core.manifest import with_checksum
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import UNK, Subwords
 from ledeline.text.tokenizer import DATASET_FILE, MODEL_FILE, Tokenizer
@@ -42,7 +42,7 @@ class TestText:
 
     def test_each_id_has_its_word(self) -> None:
         one = tokenizer()
-        ids, counts = one.encode_each(["Oil", "up"])
+        ids, counts = one.encode_words(["Oil", "up"])
         assert counts == [3, 2]
         assert one.word_ids(ids) == [0, 0, 0, 1, 1]
         assert [*one.encode_word("Oil"), *one.encode_word("up")] == ids
@@ -70,7 +70,7 @@ class TestEquality:
             tokenizer(merges=(("O", "s"),)),
             Tokenizer(PAPER, Subwords([], LETTERS)),
             Tokenizer(NATURAL, Subwords([], LETTERS, ["UNK"])),
-            dataclasses.replace(tokenizer(), profile=NATURAL.keeping("’")),
+            dataclasses.replace(tokenizer(), profile=NATURAL.keeping_marks("’")),
         ],
         ids=["alphabet", "merges", "profile", "unknown", "marks"],
     )
@@ -91,10 +91,10 @@ class TestLoad:
     def test_of_a_model_folder(self, tmp_path: Path) -> None:
         saved(tmp_path, MODEL_FILE, format="ledeline-model", version=1, profile="natural")
         assert Tokenizer.load(tmp_path) == tokenizer("abc’￭")
-        assert Tokenizer.load(str(tmp_path)).profile is NATURAL.keeping("’")
+        assert Tokenizer.load(str(tmp_path)).profile is NATURAL.keeping_marks("’")
 
     def test_of_a_dataset(self, tmp_path: Path) -> None:
-        about = sealed({"format": "ledeline-dataset", "version": 1, "profile": "natural"})
+        about = with_checksum({"format": "ledeline-dataset", "version": 1, "profile": "natural"})
         saved(tmp_path, DATASET_FILE, **about)
         assert Tokenizer.load(tmp_path) == tokenizer("abc’￭")
         saved(tmp_path, DATASET_FILE, **about | {"profile": "paper"})

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ledeline.core.errors import CheckpointError
-from ledeline.core.manifest import sealed
+from ledeline.core.manifest import with_checksum
 from ledeline.train import checkpoint as checkpoint_module
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
 
@@ -67,7 +67,7 @@ def edit_manifest(folder: Path, **changes: Any) -> None:
     path = folder / "checkpoint.json"
     manifest = json.loads(path.read_text()) | changes
     manifest = {key: value for key, value in manifest.items() if value is not None}
-    path.write_text(json.dumps(sealed(manifest)))
+    path.write_text(json.dumps(with_checksum(manifest)))
 
 
 class TestRoundTrip:

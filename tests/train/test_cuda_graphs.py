@@ -14,24 +14,25 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.config import TrainConfig
 from ledeline.core.errors import DatasetError
-from ledeline.core.progress import silent
+from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.model.build import build
 from ledeline.model.gpu.dispatch import exact, kernel_mode
 from ledeline.model.layers.dropout import seed
 from ledeline.model.pairs import Pairs
-from ledeline.model.systems.encdec import EncDec
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train import cuda_graphs
+from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.device_data import Resident
 from ledeline.train.loop import train
 from ledeline.train.processes import World
 from ledeline.train.step import Plain, Step, adam, set_rate
+from systems import addons
 
 SYSTEMS = [(False, False), (True, False), (False, True), (True, True)]
 CPU = torch.device("cpu")
@@ -66,7 +67,7 @@ def changed(config: TrainConfig, **sections: dict[str, Any]) -> TrainConfig:
 
 
 def system(config: TrainConfig, gate: bool, spm: bool) -> TrainConfig:
-    return changed(config, gate={"enabled": gate}, spm={"enabled": spm})
+    return replace(config, addons=addons(sgate=gate, spm=spm))
 
 
 def made(
@@ -74,9 +75,9 @@ def made(
 ) -> Step:
     dataset = Dataset(config.data.dataset)
     size = dataset.tokenizer.vocabulary_size
-    model = EncDec(config.system, size, config.train.seed).to(device, kind)
+    model = build(config.model, size, config.train.seed, config.init).to(device, kind)
     step = Step(model, model, adam(model), config)
-    set_rate(step.optimizer, config.train.learning_rate)
+    set_rate(step.optimizer, config.optimizer.learning_rate)
     return step
 
 
@@ -87,7 +88,7 @@ def drawn(config: TrainConfig) -> Batches:
 
 def captured_steps(step: Step, batches: Batches, epochs: list[int], graphs: Any) -> Captured:
     steps = Captured(step, batches, epochs, graphs)
-    steps.prepare(silent)
+    steps.prepare(no_progress)
     return steps
 
 

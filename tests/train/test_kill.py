@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ledeline.config import TrainConfig
 from ledeline.config.toml import load, to_toml
 from ledeline.train.checkpoint import Checkpoints
+from ledeline.train.config import TrainConfig
 
 NUM_KILLS = 20
 

@@ -13,15 +13,18 @@ from typing import Any
 import pytest
 import torch
 
-from ledeline.config import RunConfig, TrainConfig
+from ledeline.config import RunConfig
 from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.data.dataset import Dataset
+from ledeline.model.build import build
 from ledeline.model.format.folder import load_model
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
+from ledeline.train.config import TrainConfig
 from ledeline.train.loop import _steps_a_look, train
+from ledeline.train.metrics_log import NO_TENSORBOARD
 from ledeline.train.processes import World
 from ledeline.train.throughput import Pace
 from ledeline.train.validation import Validation
@@ -67,7 +70,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     assert {look.epoch for look in callback.seen} == {1, 2}
     assert callback.seen[steps // 2 - 1].batch == callback.seen[0].num_batches
     for look in callback.seen:
-        assert look.means.heads.keys() == {"source"}
+        assert look.means.named.keys() == {"target", "source"}
         assert look.norm > 0
         assert look.pairs_per_second > 0
     assert callback.seen[-1].seconds_left == 0
@@ -77,7 +80,10 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
         assert validation.num_headlines == 6
         assert len(validation.samples) == 2
         assert all(sample.headline and sample.links for sample in validation.samples)
-    assert callback.validations[1].means.target < callback.validations[0].means.target
+    assert (
+        callback.validations[1].means.named["target"]
+        < callback.validations[0].means.named["target"]
+    )
 
     # what is kept
     assert load(TrainConfig, folder / "config.toml") == tiny
@@ -91,6 +97,7 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     assert [line["step"] for line in valid] == [steps // 2, steps]
     assert {"target", "source", "per_token", "rouge1", "rougeL"} <= valid[0].keys()
     assert list((folder / "tensorboard").glob("events.*"))
+    assert NO_TENSORBOARD not in callback.sentences
     assert not [path for path in folder.rglob("*") if path.suffix in (".pt", ".pkl", ".bin")]
 
     # the last two and the best
@@ -105,21 +112,31 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
     )
 
 
+def test_a_run_without_tensorboard_says_so_once(
+    tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    callback, folder = Memory(), tmp_path / "run"
+    train(changed(tiny, train={"epochs": 1}), folder, callback=callback)
+    assert callback.sentences == [NO_TENSORBOARD]
+    assert "pip install 'ledeline[tensorboard]'" in NO_TENSORBOARD
+    assert not (folder / "tensorboard").exists()
+
+
 def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainConfig) -> None:
     """The first step's loss, computed apart: with dropout off it is that of the fresh model."""
     from ledeline.data.batches import Batches
-    from ledeline.model.systems.encdec import EncDec
 
     config = changed(tiny, model={"dropout": 0.0}, run={"report_every": 1})
     callback = Memory()
     train(config, tmp_path / "run", callback=callback)
     dataset = Dataset(config.data.dataset)
-    model = EncDec(config.system, dataset.tokenizer.vocabulary_size, config.train.seed)
+    model = build(config.model, dataset.tokenizer.vocabulary_size, config.train.seed, config.init)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     losses = model(model.pairs(batch))
     first = callback.seen[0].means
-    assert first.target == pytest.approx(losses.target.mean().item(), rel=1e-6)
-    assert first.heads["source"] == pytest.approx(losses.heads["source"].mean().item(), rel=1e-6)
+    assert first.named["target"] == pytest.approx(losses.named["target"].mean().item(), rel=1e-6)
+    assert first.named["source"] == pytest.approx(losses.named["source"].mean().item(), rel=1e-6)
     tokens = float((batch.headline_lengths + 1).sum())
     assert first.per_token == pytest.approx(losses.headline.sum().item() / tokens, rel=1e-6)
     (losses.total().mean()).backward()
@@ -131,14 +148,13 @@ def test_the_first_step_is_adams_with_a_clipped_gradient(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
     from ledeline.data.batches import Batches
-    from ledeline.model.systems.encdec import EncDec
 
     config = changed(tiny, model={"dropout": 0.0}, train={"clip": 0.5}, run={"checkpoint_every": 1})
     callback = Memory()
     train(config, tmp_path / "run", max_minutes=0, callback=callback)
     assert [look.step for look in callback.seen] == [1]
     dataset = Dataset(config.data.dataset)
-    model = EncDec(config.system, dataset.tokenizer.vocabulary_size, config.train.seed)
+    model = build(config.model, dataset.tokenizer.vocabulary_size, config.train.seed, config.init)
     optimizer = torch.optim.Adam(model.parameters(), 0.001)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     model(model.pairs(batch)).total().mean().backward()
@@ -255,7 +271,7 @@ class TestResume:
         callback = Memory()
         train(tiny, tmp_path / "run", resume=True, callback=callback)
         assert any(
-            "a run with model.hidden_size = 9" in sentence for sentence in callback.sentences
+            "a run with system.hidden_size = 9" in sentence for sentence in callback.sentences
         )
         assert runs.same(runs.weights(tmp_path / "run"), whole)
 
@@ -402,10 +418,10 @@ class TestEndings:
         assert not (tmp_path / "run").exists()
 
     def test_two_runs_in_one_folder_do_not_mix(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        from ledeline.core.atomic import locked
+        from ledeline.core.atomic import exclusive_lock
 
         with (
-            locked(tmp_path / "run", TrainingError),
+            exclusive_lock(tmp_path / "run", TrainingError),
             pytest.raises(TrainingError, match="another run is writing"),
         ):
             train(tiny, tmp_path / "run")
@@ -446,7 +462,7 @@ def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     callback, exact = Memory(), Memory()
     train(config, tmp_path / "bf16", callback=callback)
     train(changed(tiny, train={"epochs": 1}), tmp_path / "f32", callback=exact)
-    ours, theirs = (w.validations[0].means.target for w in (callback, exact))
+    ours, theirs = (w.validations[0].means.named["target"] for w in (callback, exact))
     assert ours == pytest.approx(theirs, rel=0.02)
     assert ours != theirs
     assert all(value.dtype == torch.float32 for value in runs.weights(tmp_path / "bf16").values())

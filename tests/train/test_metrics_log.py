@@ -25,6 +25,7 @@ def test_each_line_is_json_and_on_the_board(tmp_path: Path) -> None:
     with MetricsLog(tmp_path) as journal:
         journal.write("train", 5, target=1.5, best=True, note="é")
         journal.write("start", 5, threads=2)
+        assert not journal.lacks_tensorboard
     line, _ = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert {"event": "train", "step": 5, "target": 1.5, "note": "é"}.items() <= json.loads(
         line
@@ -57,6 +58,7 @@ def test_opened_at_a_step_it_forgets_what_came_after(tmp_path: Path) -> None:
 
 def test_without_a_folder_nothing_is_written() -> None:
     with MetricsLog(None) as journal:
+        assert not journal.lacks_tensorboard
         journal.write("train", 1, target=1.0)
 
 
@@ -66,4 +68,5 @@ def test_without_tensorboard_the_lines_are_all(
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with MetricsLog(tmp_path) as journal:
         journal.write("train", 1, target=1.0)
+        assert journal.lacks_tensorboard
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]

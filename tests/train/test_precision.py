@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from ledeline.config import RunConfig, TrainConfig
+from ledeline.config import RunConfig
 from ledeline.data.dataset import Batch, Dataset
+from ledeline.model.build import build
 from ledeline.model.systems.encdec import EncDec
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train import validation
+from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
 from ledeline.train.losses import Means
 from ledeline.train.precision import precision, refuse_unsupported
@@ -30,7 +32,7 @@ def of(config: TrainConfig, wanted: str) -> TrainConfig:
 @pytest.fixture
 def model(tiny: TrainConfig) -> EncDec:
     """One with large weights, so that rounding is seen."""
-    model = EncDec(tiny.system, Dataset(tiny.data.dataset).tokenizer.vocabulary_size, seed=1)
+    model = build(tiny.model, Dataset(tiny.data.dataset).tokenizer.vocabulary_size, seed=1)
     for parameter in model.parameters():
         parameter.data.mul_(10)
     return model
@@ -50,8 +52,8 @@ def by_hand(config: TrainConfig, model: EncDec, bfloat16: bool) -> dict[str, flo
         losses = [model(model.pairs(Batch.of([pair]))) for pair in pairs]
     num_tokens = sum(len(headline) + 1 for _, headline in pairs)
     return {
-        "target": sum(float(one.target) for one in losses) / len(pairs),
-        "source": sum(float(one.heads["source"]) for one in losses) / len(pairs),
+        "target": sum(float(one.named["target"]) for one in losses) / len(pairs),
+        "source": sum(float(one.named["source"]) for one in losses) / len(pairs),
         "per_token": sum(float(one.headline) for one in losses) / num_tokens,
     }
 

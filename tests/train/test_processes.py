@@ -22,21 +22,21 @@ from torch import distributed, nn
 
 from ledeline.config import (
     DataConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     RunConfig,
-    SpmConfig,
-    TrainConfig,
     ValidationConfig,
 )
 from ledeline.config.toml import to_toml
 from ledeline.core.errors import ConfigError, TrainingError
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
+from ledeline.train.config import TrainConfig
+from ledeline.train.optimizers import AdamConfig
 from ledeline.train.processes import World, joined
+from systems import addons
 
 # Adam divides a gradient by its own size. Where a gradient is little but rounding, so is the step,
 # which may yet be as long as any other, the rate; so the rate is what to measure by. At this one
@@ -69,10 +69,10 @@ def config(
 ) -> TrainConfig:
     return TrainConfig(
         data=DataConfig(dataset=prepared(tmp_path_factory.mktemp("news"), 5)),
-        model=ModelConfig(embedding_size=6, hidden_size=8, dropout=0.3),
-        gate=GateConfig(enabled=True),
-        spm=SpmConfig(enabled=True),
-        train=OptimizerConfig(batch_size=5, epochs=3, learning_rate=RATE),
+        system=EncDecConfig(embedding_size=6, hidden_size=8, dropout=0.3),
+        addons=addons(sgate=True, spm=True),
+        optimizer=AdamConfig(learning_rate=RATE),
+        train=LoopConfig(batch_size=5, epochs=3),
         validation=ValidationConfig(headlines=4, samples=1),
         run=RunConfig(device="cpu", checkpoint_every=7, report_every=1),
     )
@@ -348,7 +348,7 @@ class TestEquality:
         "changes",
         [
             ["--train.equal_lengths=false"],
-            ["--gate.enabled=false", "--spm.enabled=false"],
+            ["--sgate.enabled=false", "--spm.enabled=false"],
         ],
         ids=["mixed lengths", "EncDec"],
     )
@@ -433,7 +433,7 @@ class TestFailure:
     ) -> None:
         port, run = free_port(), tmp_path / "run"
         children = [
-            nursery.start(rank, 2, port, tmp_path, toml, "--run", run, f"--model.hidden_size={h}")
+            nursery.start(rank, 2, port, tmp_path, toml, "--run", run, f"--system.hidden_size={h}")
             for rank, h in enumerate((8, 9))
         ]
         for status, said in self.outcome(nursery, children):

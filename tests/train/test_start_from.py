@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from ledeline.config import GateConfig, TrainConfig
 from ledeline.core.errors import DatasetError, ModelError, TrainingError
 from ledeline.data.dataset import Dataset
 from ledeline.model.format.folder import load_model
 from ledeline.train.checkpoint import Checkpoints
+from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
+from systems import addons
 
 
 def changed(config: TrainConfig, **sections: dict[str, Any]) -> TrainConfig:
@@ -78,10 +79,10 @@ class TestStart:
 
     def test_another_shape_is_refused(self, tmp_path: Path, tiny: TrainConfig, other: Path) -> None:
         config = changed(tiny, train={"start_from": other})
-        with pytest.raises(ModelError, match=r"has gate\.enabled = True, and False is asked for"):
-            train(replace(config, gate=GateConfig()), tmp_path / "run")
-        with pytest.raises(ModelError, match=r"has model\.hidden_size = 8, and 9 is asked for"):
-            train(changed(config, model={"hidden_size": 9}), tmp_path / "run")
+        with pytest.raises(ModelError, match=r"has sgate\.enabled = True, and False is asked for"):
+            train(replace(config, addons=addons(spm=True)), tmp_path / "run")
+        with pytest.raises(ModelError, match=r"has system\.hidden_size = 8, and 9 is asked for"):
+            train(changed(config, system={"hidden_size": 9}), tmp_path / "run")
         assert not (tmp_path / "run").exists()  # so that the mended command can be given again
 
     def test_other_words_are_refused(

@@ -2,17 +2,9 @@ import json
 import math
 from dataclasses import replace
 
-import pytest
-
-from ledeline.config import OptimizerConfig
+from ledeline.config import LoopConfig
 from ledeline.data.batches import Position
-from ledeline.train.state import TrainState, learning_rate
-
-
-def test_the_rate_is_halved_each_epoch_from_the_tenth() -> None:
-    rates = [learning_rate(OptimizerConfig(), epoch) for epoch in range(15)]
-    assert rates[:9] == [0.001] * 9
-    assert rates[9:] == [0.001 / 2**n for n in range(1, 7)]
+from ledeline.train.state import TrainState
 
 
 def test_standing_survives_json_bit_for_bit() -> None:
@@ -22,7 +14,7 @@ def test_standing_survives_json_bit_for_bit() -> None:
 
 
 class TestValidated:
-    CONFIG = OptimizerConfig(epochs=9, patience=2)
+    CONFIG = LoopConfig(epochs=9, patience=2)
 
     def after(self, *losses: float) -> TrainState:
         train_state = TrainState()
@@ -54,9 +46,3 @@ class TestValidated:
     def test_in_the_middle_of_an_epoch_patience_does_not_end_it(self) -> None:
         begun = replace(self.after(2.0, 2.1), position=Position(2, 5), epochs_since_best=2)
         assert not begun.judged(self.CONFIG).finished
-
-
-@pytest.mark.parametrize("epoch", [0, 5])
-def test_another_first_epoch_of_halving(epoch: int) -> None:
-    config = OptimizerConfig(halve_from=2, learning_rate=0.5)
-    assert learning_rate(config, epoch) == 0.5 * 0.5**epoch

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import command
-from ledeline.config import TrainConfig
 from ledeline.config.toml import to_toml
+from ledeline.train.config import TrainConfig
 
 pytestmark = pytest.mark.slow
 

@@ -3,6 +3,7 @@
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,25 +18,24 @@ from ledeline.cli.command import (
     write,
 )
 from ledeline.cli.options import (
+    DEFAULT_SEARCH,
     SETS,
     AsJson,
-    Beam,
-    BlockNgrams,
     Device,
     HeadlineColumn,
     LedeColumn,
-    MaxLength,
-    MinLength,
     NumWordPairs,
     Precision,
     SampleSeed,
     ScoreUnknown,
     Stem,
-    StopEarly,
     Unknown,
+    with_search_options,
 )
+from ledeline.config.search import SearchConfig
 
 
+@with_search_options(without=("n_best", "forbid_unknown"))  # --unknown says the latter
 def evaluate(
     model: Annotated[
         list[Path],
@@ -57,11 +57,7 @@ def evaluate(
     ] = False,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
-    beam: Beam = 20,
-    min_length: MinLength = 1,
-    max_length: MaxLength = None,
-    block_ngrams: BlockNgrams = None,
-    stop_early: StopEarly = False,
+    search: SearchConfig = DEFAULT_SEARCH,
     unknown: Unknown = "replace",
     stem: Stem = True,
     score_unknown: ScoreUnknown = "keep",
@@ -86,20 +82,12 @@ def evaluate(
 
     from ledeline import rouge
     from ledeline.cli.views.scores import evaluation_table
-    from ledeline.config import SearchConfig
     from ledeline.corpus.testsets import read_test_set
     from ledeline.evaluation.evaluate import Judging, System
     from ledeline.evaluation.evaluate import evaluate as evaluate_system
     from ledeline.inference.headliner import Headliner, Options, system_name
 
-    search = SearchConfig(
-        beam=beam,
-        min_length=min_length,
-        max_length=max_length,
-        block_ngrams=block_ngrams,
-        forbid_unknown=unknown == "forbid",
-        stop_early=stop_early,
-    )
+    search = replace(search, forbid_unknown=unknown == "forbid")
     judging = Judging(
         options=Options(search=search, replace_unknown=unknown == "replace"),
         scoring=rouge.Settings(stem=stem, unknown=score_unknown),
@@ -178,7 +166,7 @@ def align(
     them. With gold links, each method is scored. See docs/evaluation.md.
     """
     from ledeline.evaluation.align import align_pairs, chosen_method, draw_pair, find_pairs
-    from ledeline.inference.headliner import open_model
+    from ledeline.inference.engines import open_model
 
     refuse_mixture(as_json, output, "--output")
     refuse_idle("--row", row, "--heat-map", heat_map)

@@ -48,10 +48,10 @@ def synth(
     from rich.console import Console
 
     from ledeline.cli.views.console import Bars
-    from ledeline.core.progress import counted
+    from ledeline.core.progress import track_progress
     from ledeline.corpus.tables import write_table
     from ledeline.synth.newsroom import Story, generate
 
     with Bars(Console(stderr=True)) as bars:
-        stories = counted(generate(pairs, seed), "write", pairs, bars)
+        stories = track_progress(generate(pairs, seed), "write", pairs, bars)
         write_table(output, (story._asdict() for story in stories), Story._fields)

@@ -28,13 +28,13 @@ def train(
     from rich.console import Console
 
     from ledeline.cli.views.training import Screen, outcome_text
-    from ledeline.config import TrainConfig
     from ledeline.config.toml import load
     from ledeline.data.dataset import Dataset
+    from ledeline.train.config import RENAMED, TrainConfig
     from ledeline.train.loop import train as train_system
     from ledeline.train.processes import leads
 
-    settings = load(TrainConfig, config, context.args)
+    settings = load(TrainConfig, config, context.args, renamed=RENAMED)
     folder = run or Path("runs") / config.stem
     quiet, profile = not leads(), Dataset(settings.data.dataset).tokenizer.profile
     with Screen(Console(stderr=True, quiet=quiet), profile) as screen:

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, progress, atomic files, manifests, seeded order, caches."""
+"""What every other package uses: errors, progress, atomic files, checksums, seeded shuffling."""

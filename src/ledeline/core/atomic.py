@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, whenever the program is killed."""
+"""Atomic writes: a file or folder appears complete or not at all, even if the program is killed."""
 
 import errno
 import fcntl
@@ -10,35 +10,35 @@ from pathlib import Path
 
 from ledeline.core.errors import CorpusError, DatasetError, LedelineError
 
-_PART = ".part-"  # so the name of a file begins that is not whole yet
+_PART = ".part-"  # the names of files that are not complete yet begin with this
 
 
 @contextmanager
 def atomic_folder(output: Path, *, replace: str | None = None) -> Iterator[Path]:
-    """Give a hidden folder beside `output` to write into; when the block ends well, it is `output`.
+    """Give a hidden folder to write into; it becomes `output` when the block ends without an error.
 
-    If the block fails, or the program is killed, `output` is as it was; what a killed run left
-    behind is cleared by the next one. Two runs with the same output cannot be under way at once.
+    If the block fails or the program is killed, `output` stays as it was, and the next run removes
+    what was left behind. Two processes cannot write the same output at the same time.
 
-    A folder that has anything in it is replaced only if `replace` names a file it has, which shows
-    that it is of the kind that is written here. An output that is a link is written where it leads.
+    A folder that is not empty is replaced only if it contains the file `replace`, which shows that
+    it was written by this program. If `output` is a link, its target is written.
     """
     output = output.resolve()
     make_folder(output.parent)
-    with locked(output, DatasetError):
-        recover(output)
-        _refuse_taken(output, replace)
+    with exclusive_lock(output, DatasetError):
+        restore_previous(output)
+        _check_output_is_free(output, replace)
         full = DatasetError(f"{output}: the disk is full; make room and run again")
-        with full_disk(full), staged(output) as partial:
+        with explain_full_disk(full), staging_folder(output) as partial:
             yield partial
-            _refuse_taken(output, replace)
+            _check_output_is_free(output, replace)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` to write to, which takes its place once all is on the disk.
+    """Give a temporary path to write to; it replaces `path` once all of it is on the disk.
 
-    A link is written where it leads. What is there and no file, such as a device, stays.
+    If `path` is a link, its target is written. A folder, a pipe or a device is refused.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -48,9 +48,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield part
-        flush(part)
+        fsync(part)
         part.replace(path)
-        flush(path.parent)
+        fsync(path.parent)
     except OSError as error:
         raise CorpusError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
@@ -58,53 +58,54 @@ def atomic_write(path: Path) -> Iterator[Path]:
             part.unlink()
 
 
-def remove_left_over(folder: Path) -> None:
-    """Remove what a kill left of `atomic_write` and `point` in a folder nobody else writes to."""
+def remove_temporary_files(folder: Path) -> None:
+    """Remove temporary files that a killed process left in a folder that nobody else writes to."""
     for pattern in (f"{_PART}*", ".*.new"):
         for path in folder.glob(pattern):
             path.unlink()
 
 
-def point(link: Path, target: Path) -> None:
-    """Make a relative link to `target`, in one step where there is a link already."""
+def atomic_symlink(link: Path, target: Path) -> None:
+    """Make a relative link to `target`; an existing link is replaced in one step."""
     place = target.parent.resolve() / target.name
-    new = hidden(link, "new")
-    remove(new)
+    new = hidden_path(link, "new")
+    remove_path(new)
     new.symlink_to(os.path.relpath(place, link.parent.resolve()))
     new.replace(link)
-    flush(link.parent)
+    fsync(link.parent)
 
 
-def _refuse_taken(output: Path, replace: str | None) -> None:
+def _check_output_is_free(output: Path, replace: str | None) -> None:
     if output.exists() and not output.is_dir():
         raise DatasetError(f"{output} is a file; name a folder to write to")
     if not output.exists() or not any(output.iterdir()):
         return
     if replace is None:
         raise DatasetError(
-            f"{output} is there already; name another output, or say --dataset.overwrite=true"
+            f"{output} already exists; name another output, or replace it with "
+            "--dataset.overwrite=true"
         )
     if not (output / replace).is_file():
         raise DatasetError(
-            f"{output} is not overwritten, for it has no {replace} and so is not what is written "
-            "here; name another output"
+            f"{output} is not overwritten, because it has no {replace} and so was not written by "
+            "this command; name another output"
         )
 
 
-# --- what these are made of -----------------------------------------------------------------------
+# --- parts ----------------------------------------------------------------------------------------
 
 
 @contextmanager
-def locked(output: Path, kind: type[LedelineError]) -> Iterator[None]:
-    """Be the only one that writes `output`; where another is, that is an error of this kind."""
-    path = hidden(output, "lock")
+def exclusive_lock(output: Path, kind: type[LedelineError]) -> Iterator[None]:
+    """Be the only process that writes `output`; raise an error of `kind` if another one does."""
+    path = hidden_path(output, "lock")
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.fstat(file.fileno()).st_nlink:
-                raise BlockingIOError  # its owner ended and removed it since it was opened
+                raise BlockingIOError  # its owner removed it after it was opened here
         except BlockingIOError:
-            raise kind(f"another run is writing {output}; wait for it to end") from None
+            raise kind(f"another run is writing {output}; wait until it ends") from None
         try:
             yield
         finally:
@@ -112,32 +113,32 @@ def locked(output: Path, kind: type[LedelineError]) -> Iterator[None]:
 
 
 @contextmanager
-def staged(output: Path) -> Iterator[Path]:
-    """Give a hidden folder that takes the place of `output` when the block ends well.
+def staging_folder(output: Path) -> Iterator[Path]:
+    """Give a hidden folder that replaces `output` when the block ends without an error.
 
-    For one who holds the lock. What is at `output` is replaced, whatever it is; a kill between the
-    two renames that this takes leaves it hidden, and `recover` puts it back.
+    The caller holds the lock. This takes two renames; if the program is killed between them, the
+    old `output` is left under a hidden name, and `restore_previous` puts it back.
     """
-    partial = hidden(output, "partial")
-    remove(partial)
+    partial = hidden_path(output, "partial")
+    remove_path(partial)
     try:
         partial.mkdir()
         yield partial
-        _settle(partial, output, hidden(output, "old"))
+        _publish(partial, output, hidden_path(output, "old"))
     finally:
-        remove(partial)
+        remove_path(partial)
 
 
-def recover(output: Path) -> None:
-    """Put back what a run that was killed between its two renames was replacing."""
-    old = hidden(output, "old")
+def restore_previous(output: Path) -> None:
+    """Put back the old `output` of a process that was killed while it replaced it."""
+    old = hidden_path(output, "old")
     if old.exists() and not output.exists():
         old.rename(output)
 
 
 @contextmanager
-def full_disk(instead: LedelineError) -> Iterator[None]:
-    """Raise this error instead where the disk, or what the user may have of it, is full."""
+def explain_full_disk(instead: LedelineError) -> Iterator[None]:
+    """Raise the error `instead` if the disk is full, or the quota of the user."""
     try:
         yield
     except OSError as error:
@@ -146,20 +147,20 @@ def full_disk(instead: LedelineError) -> Iterator[None]:
         raise
 
 
-def hidden(output: Path, kind: str) -> Path:
+def hidden_path(output: Path, kind: str) -> Path:
     """A hidden name beside `output`."""
     return output.with_name(f".{output.name}.{kind}")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, such that they are on the disk."""
+    """Make a folder and its parents, and wait until they are on the disk."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
-        flush(folder.parent)
+        fsync(folder.parent)
 
 
-def flush(path: Path) -> None:
+def fsync(path: Path) -> None:
     """Wait until a file or a folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -168,21 +169,21 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove(path: Path) -> None:
-    """Remove a folder with all that is in it, a file or a link, if it is there."""
+def remove_path(path: Path) -> None:
+    """Remove a folder with its contents, a file or a link, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _settle(partial: Path, output: Path, old: Path) -> None:
-    """Flush everything to disk, then put the folder in its place."""
+def _publish(partial: Path, output: Path, old: Path) -> None:
+    """Write everything to the disk, then move the folder to its place."""
     for path in [*partial.rglob("*"), partial]:
-        flush(path)
-    remove(old)
+        fsync(path)
+    remove_path(old)
     if output.exists() or output.is_symlink():
         output.rename(old)
     partial.rename(output)
-    flush(output.parent)
-    remove(old)
+    fsync(output.parent)
+    remove_path(old)

@@ -1,7 +1,7 @@
-"""A cache for what is asked for millions of times: a plain dictionary with a limit.
+"""A cache for millions of look-ups: a dictionary with a size limit.
 
-Frequent keys come early in any corpus, so that forgetting nothing and, once full, keeping nothing
-new serves as well as a cache that tracks use, and costs a fraction of the time.
+Frequent words come early in any corpus. So a cache that never forgets, and takes no new keys once
+it is full, does as well as one that tracks use, and is much faster.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ V = TypeVar("V")
 
 
 class BoundedCache(dict[str, V]):
-    """The value of each key met so far; when it is full, new ones are made and not kept.
+    """The values of the keys seen so far; when it is full, values of new keys are not stored.
 
-    Ask by ``cache[key]``: a key that is there costs no call of Python code.
+    Use ``cache[key]``: a hit runs no Python code.
     """
 
     def __init__(self, make: Callable[[str], V], limit: int) -> None:

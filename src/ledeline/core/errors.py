@@ -1,29 +1,29 @@
 """The errors and warnings a user can cause.
 
-Each message is one sentence that names the file, line, key or value and says what to do next. The
-command prints that sentence alone and exits with status 2; anything outside this family is a bug of
-ours and keeps its traceback.
+Each message is one sentence that names the file, line, key or value, and says what to do next. The
+command prints that sentence without a traceback and exits with status 2. Any other exception is a
+bug of ours and keeps its traceback.
 """
 
 
 class LedelineError(Exception):
-    """Something the user gave cannot be used."""
+    """Something that the user gave cannot be used."""
 
 
 class ConfigError(LedelineError):
-    """A configuration file or an override of it is wrong."""
+    """A configuration file or an override is wrong."""
 
 
 class ArgumentError(LedelineError, TypeError):
-    """A function was called from Python with what it does not take."""
+    """A function was called from Python with a wrong argument."""
 
 
 class CorpusError(LedelineError):
-    """Text from outside cannot be read."""
+    """A file of text or a table cannot be read or written."""
 
 
 class TrainingError(LedelineError):
-    """A run cannot begin or go on."""
+    """A training run cannot start or continue."""
 
 
 class DatasetError(LedelineError):
@@ -39,15 +39,23 @@ class ModelError(LedelineError):
 
 
 class ScoreError(LedelineError):
-    """Headlines cannot be scored, audited or drawn as asked."""
+    """Headlines cannot be scored, audited or plotted as asked."""
 
 
 # --- warnings; the command shows each as one line -------------------------------------------------
 
 
-class RenamedWarning(FutureWarning):
+class LedelineWarning(Warning):
+    """Something the user should know; the message is one sentence."""
+
+
+class RenamedWarning(LedelineWarning, FutureWarning):
     """An old name was used, which works for one more version."""
 
 
-class UncheckedWarning(UserWarning):
+class UncheckedWarning(LedelineWarning, UserWarning):
     """Something the user gave was not checked."""
+
+
+class EngineWarning(UserWarning):
+    """No fast engine knows a system, so that it writes headlines itself."""

@@ -1,17 +1,17 @@
-"""Manifests: JSON that shows whether it was changed after it was written."""
+"""Manifests: JSON with a checksum of its own content."""
 
 import hashlib
 import json
 from typing import Any
 
 
-def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with a checksum of all that it says."""
+def with_checksum(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest with a checksum of its content added."""
     return manifest | {"checksum": _checksum(manifest)}
 
 
-def is_unchanged(manifest: dict[str, Any]) -> bool:
-    """Whether the manifest says what it said when it was sealed."""
+def checksum_matches(manifest: dict[str, Any]) -> bool:
+    """Whether the manifest still has the content that its checksum was made of."""
     return manifest.get("checksum") == _checksum(manifest)
 
 

@@ -1,4 +1,4 @@
-"""How long work tells how far it is, without knowing who shows it."""
+"""Progress of long work, reported through a callback."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
@@ -9,18 +9,20 @@ _EVERY = 500  # items between two reports
 
 
 class Progress(Protocol):
-    """Called now and then by long work; the command draws it as a bar."""
+    """A callback for long work; the command shows it as a bar."""
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Say that so much of a stage is done; the total is None where nobody knows it."""
+        """Report how many items of a stage are done; the total is None where it is unknown."""
 
 
-def silent(stage: str, done: int, total: int | None) -> None:
-    """Show nothing."""
+def no_progress(stage: str, done: int, total: int | None) -> None:
+    """Ignore progress."""
 
 
-def counted(items: Iterable[T], stage: str, total: int | None, progress: Progress) -> Iterator[T]:
-    """Pass items on and report how many went by."""
+def track_progress(
+    items: Iterable[T], stage: str, total: int | None, progress: Progress
+) -> Iterator[T]:
+    """Yield the items, and report how many were yielded."""
     done = 0
     for done, item in enumerate(items, start=1):
         yield item

@@ -1,11 +1,11 @@
-"""Pseudo-random orders that are the same on every machine and with every version of NumPy."""
+"""Seeded shuffling that is the same on every machine and with every version of NumPy."""
 
 import numpy as np
 import numpy.typing as npt
 
 
 def random_keys(seed: int, stream: int, count: int) -> npt.NDArray[np.uint64]:
-    """One 64-bit key an item; sorting by them shuffles. The mixer is SplitMix64's."""
+    """One random 64-bit key per item, mixed as in SplitMix64; sorting by the keys shuffles."""
     keys = np.arange(count, dtype=np.uint64)
     for salt in (seed, stream):
         keys = keys + np.uint64((salt + 1) * 0x9E3779B97F4A7C15 % 2**64)
@@ -15,6 +15,6 @@ def random_keys(seed: int, stream: int, count: int) -> npt.NDArray[np.uint64]:
     return keys
 
 
-def shuffled(seed: int, stream: int, count: int) -> npt.NDArray[np.int64]:
-    """The numbers below `count` in the order that seed and stream fix."""
+def permutation(seed: int, stream: int, count: int) -> npt.NDArray[np.int64]:
+    """The numbers below `count` in random order, fixed by seed and stream."""
     return np.argsort(random_keys(seed, stream, count), kind="stable")

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.delimited import DELIMITERS, Dialect
-from ledeline.corpus.kinds import Kind, input_kind, looks_like_a_file, named_kind
+from ledeline.corpus.kinds import Kind, count_rows, input_kind, looks_like_a_file, named_kind
 from ledeline.corpus.lines import BrokenStream, RawLines, is_binary
 from ledeline.corpus.records import (
     SOURCE,
@@ -103,8 +103,6 @@ class File:
 
     def num_rows(self) -> int | None:
         """About how many records there are."""
-        from ledeline.corpus.sources import count_rows
-
         return count_rows(self.path, self.kind)
 
 
@@ -205,7 +203,7 @@ class Stream:
         return not self._ahead
 
     def num_rows(self) -> int | None:
-        """NullCallback knows."""
+        """Nobody knows."""
         return None
 
     def _advance(self) -> bool:

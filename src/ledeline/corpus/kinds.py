@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus.lines import table_suffix
+from ledeline.corpus.lines import COMPRESSION_SUFFIXES, table_suffix
 
 Kind: TypeAlias = Literal["txt", "jsonl", "csv", "tsv", "parquet"]
 
@@ -45,6 +45,21 @@ def table_kind(path: Path) -> Kind:
 def unknown_table(path: Path, endings: str) -> CorpusError:
     """Return the error that says how the name of a table ends."""
     return CorpusError(f"{path}: the name of a table must end in {endings}")
+
+
+def count_rows(path: Path, kind: Kind) -> int | None:
+    """About how many rows a file of this kind has, where that is cheap to say."""
+    if path.suffix.lower() in COMPRESSION_SUFFIXES:
+        return None
+    if kind != "parquet":
+        with path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
+    import pyarrow.parquet
+
+    try:
+        return int(pyarrow.parquet.read_metadata(path).num_rows)
+    except (OSError, pyarrow.ArrowInvalid):
+        return None  # the reader will say what is wrong
 
 
 def looks_like_a_file(text: str) -> bool:

@@ -9,8 +9,7 @@ from ledeline.core.errors import CorpusError
 from ledeline.corpus import Row
 from ledeline.corpus.delimited import DELIMITERS
 from ledeline.corpus.gigaword import read_gigaword, read_split_list, split_files
-from ledeline.corpus.kinds import Kind, named_kind
-from ledeline.corpus.lines import COMPRESSION_SUFFIXES
+from ledeline.corpus.kinds import count_rows, named_kind
 from ledeline.corpus.parallel import read_parallel
 from ledeline.corpus.tables import read_table
 
@@ -24,21 +23,6 @@ class Source(NamedTuple):
         """About how many rows there are, where that is cheap to say (for the progress bar)."""
         kind = named_kind(self.paths[0])
         return None if kind is None else count_rows(self.paths[0], kind)
-
-
-def count_rows(path: Path, kind: Kind) -> int | None:
-    """About how many rows a file of this kind has, where that is cheap to say."""
-    if path.suffix.lower() in COMPRESSION_SUFFIXES:
-        return None
-    if kind != "parquet":
-        with path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))
-    import pyarrow.parquet
-
-    try:
-        return int(pyarrow.parquet.read_metadata(path).num_rows)
-    except (OSError, pyarrow.ArrowInvalid):
-        return None  # the reader will say what is wrong
 
 
 def find_sources(config: CorpusConfig, names: tuple[str, ...]) -> list[Source]:

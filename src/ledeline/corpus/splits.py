@@ -8,7 +8,7 @@ import numpy as np
 
 from ledeline.config import SplitConfig
 from ledeline.core.errors import ConfigError
-from ledeline.core.shuffle import shuffled
+from ledeline.core.shuffle import permutation
 from ledeline.corpus.filters import Report
 from ledeline.corpus.store import Numbers, StoredPairs
 
@@ -67,7 +67,7 @@ def draw(config: SplitConfig, pairs: StoredPairs) -> tuple[Numbers, Numbers, Num
 
     No pair is drawn twice, be it in the pool twice. Each part keeps the order of the pool.
     """
-    order = shuffled(config.seed, 0, len(pairs))
+    order = permutation(config.seed, 0, len(pairs))
     _, firsts = np.unique(pairs.hashes[order], return_index=True)
     different = order[np.sort(firsts)]
     wanted = config.num_valid + config.num_test

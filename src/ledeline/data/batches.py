@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ledeline.core.shuffle import random_keys, shuffled
+from ledeline.core.shuffle import permutation, random_keys
 from ledeline.data.dataset import Batch, Ids, Split
 
 
@@ -134,7 +134,7 @@ class Batches:
         order = np.empty_like(self._by_length)
         for run in (slice(*run) for run in self._runs):
             order[run] = self._by_length[run][np.argsort(keys[run])]  # no two keys are alike
-        turns = shuffled(self._seed, 2 * epoch + 1, len(self))
+        turns = permutation(self._seed, 2 * epoch + 1, len(self))
         sources, headlines = self._widths(order)
         of_batches = self._bounds, self._heights, sources, headlines
         return Plan(order, *(one[turns] for one in of_batches))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline.core.errors import DatasetError
-from ledeline.core.manifest import is_unchanged, sealed
+from ledeline.core.manifest import checksum_matches, with_checksum
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import EOS, PAD
 from ledeline.text.subwords import FILES as SUBWORD_FILES
@@ -193,7 +193,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} has format version {manifest.get('version')}, and this ledeline reads "
             f"version {VERSION}; {_ANEW}"
         )
-    if not is_unchanged(manifest):
+    if not checksum_matches(manifest):
         raise DatasetError(f"{path} was changed after it was written; {_ANEW}")
     if manifest.get("profile") not in list(PROFILES):
         known = " and ".join(PROFILES)
@@ -226,7 +226,7 @@ class DatasetWriter:
 
     def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
         """Write a split from chunks of pairs, in order."""
-        dtype = self._tokenizer.subwords.id_type.str
+        dtype = self._tokenizer.subwords.id_dtype.str
         with (
             _ColumnWriter(self._folder, f"{name}.source", dtype) as sources,
             _ColumnWriter(self._folder, f"{name}.headline", dtype) as headlines,
@@ -253,7 +253,8 @@ class DatasetWriter:
             "splits": self._splits,
             "files": {name: _checksums(self._folder / name) for name in self._files},
         }
-        (self._folder / DATASET_FILE).write_text(json.dumps(sealed(manifest)), encoding="utf-8")
+        text = json.dumps(with_checksum(manifest))
+        (self._folder / DATASET_FILE).write_text(text, encoding="utf-8")
 
 
 class _ColumnWriter:

@@ -18,7 +18,7 @@ from ledeline.config import FilterConfig, PrepareConfig
 from ledeline.config.toml import to_toml
 from ledeline.core.atomic import atomic_folder
 from ledeline.core.errors import ConfigError, CorpusError
-from ledeline.core.progress import Progress, counted, silent
+from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.corpus import BadHeader, BadRow, NoPair, Pair, Row
 from ledeline.corpus.delimited import AMBIGUOUS
 from ledeline.corpus.filters import NUM_EXAMPLES, Example, Filter, Report
@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def prepare(config: PrepareConfig, progress: Progress = silent) -> Prepared:
+def prepare(config: PrepareConfig, progress: Progress = no_progress) -> Prepared:
     """Make the dataset that a configuration describes; it appears whole or not at all."""
     reused = _reused_tokenizer(config)
     profile = reused.profile if reused else PROFILES[config.text.profile]
@@ -135,7 +135,7 @@ class _Reading:
         counts = [source.num_rows() for _, source in sources]
         total = None if None in counts else sum(filter(None, counts))
         rows = chain.from_iterable(self._rows(pool, source) for pool, source in sources)
-        for pool, row in counted(rows, "read", total, progress):
+        for pool, row in track_progress(rows, "read", total, progress):
             if isinstance(row, Pair):
                 self._take(pool, row)
             elif isinstance(row, BadRow):
@@ -160,7 +160,7 @@ class _Reading:
         self._report.count_read(pool)
         lede = self._profile.words(pair.lede)
         full_headline = self._profile.words(pair.headline)
-        headline = self._profile.headline(full_headline)
+        headline = self._profile.target_words(full_headline)
         rule = "empty side" if not lede or not headline else None
         if rule is None and pool != TEST and self._filter.rules:
             plain = self._profile.plain
@@ -281,7 +281,7 @@ class _Encoder:
         progress: Progress,
     ) -> None:
         self._words, self._config, self._report, self._progress = words, config, report, progress
-        each_word = counted(words.words, "cut words", len(words.words), progress)
+        each_word = track_progress(words.words, "cut words", len(words.words), progress)
         pieces = Runs(*subwords.encode_lines(each_word))
         self._pieces, self._num_pieces = pieces, np.diff(pieces.starts)
         self.kept: dict[str, list[Numbers]] = {}  # the rows that went into each split

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledeline.core.errors import ConfigError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
 from ledeline.evaluation.aligner import methods
 from ledeline.evaluation.alignment import pharaoh
@@ -82,7 +82,7 @@ def align_pairs(
     held_out: EvaluationSet,
     num_word_pairs: int,
     seed: int,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> AlignedSet:
     """Align pairs with a model, and take the table of words from some of them."""
     words = word_tables(loaded, held_out, num_word_pairs, seed, progress)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
 from typing import Final, NamedTuple
 
-from ledeline.core.progress import Progress, counted, silent
+from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.evaluation.alignment import (
     Links,
     attention_links,
@@ -17,9 +17,9 @@ from ledeline.evaluation.alignment import (
     to_words,
 )
 from ledeline.evaluation.tracing import Reading, look
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system import System
 
 METHODS: Final = {
     "spm-vocabulary": "SPM, the likeliest type of all (the paper's rule)",
@@ -32,9 +32,11 @@ METHODS: Final = {
 STAGE: Final = "align"
 
 
-def methods(model: EncDec) -> tuple[str, ...]:
+def methods(model: System) -> tuple[str, ...]:
     """The methods of METHODS that a model has, in their order."""
-    return tuple(name for name in METHODS if model.spm is not None or not name.startswith("spm"))
+    return tuple(
+        name for name in METHODS if model.has_source_predictions or not name.startswith("spm")
+    )
 
 
 class Aligned(NamedTuple):
@@ -52,17 +54,17 @@ class AlignedPairs(NamedTuple):
 
 
 def align(
-    loaded: ModelBundle, pairs: Sequence[tuple[str, str]], progress: Progress = silent
+    loaded: ModelBundle, pairs: Sequence[tuple[str, str]], progress: Progress = no_progress
 ) -> AlignedPairs:
     """Link the white-space words of each (lede, headline), by each method the model has."""
     links: dict[str, list[Links]] = {method: [] for method in methods(loaded.model)}
     left_to_pad = []
-    for aligned in counted(alignments(loaded, pairs), STAGE, len(pairs), progress):
+    for aligned in track_progress(alignments(loaded, pairs), STAGE, len(pairs), progress):
         for method, those in aligned.links.items():
             links[method].append(those)
         if aligned.left_to_pad is not None:
             left_to_pad.append(aligned.left_to_pad)
-    return AlignedPairs(links, None if loaded.model.spm is None else left_to_pad)
+    return AlignedPairs(links, None if not loaded.model.has_source_predictions else left_to_pad)
 
 
 def alignments(loaded: ModelBundle, pairs: Iterable[tuple[str, str]]) -> Iterator[Aligned]:
@@ -78,10 +80,10 @@ def alignments(loaded: ModelBundle, pairs: Iterable[tuple[str, str]]) -> Iterato
 
 
 def _aligned(
-    loaded: ModelBundle, pair: tuple[str, str], reading: Reading, seen: Seen | None
+    loaded: ModelBundle, pair: tuple[str, str], reading: Reading, seen: PairTrace | None
 ) -> Aligned:
     links: dict[str, Links] = dict.fromkeys(methods(loaded.model), frozenset())
-    left: frozenset[int] | None = None if loaded.model.spm is None else frozenset()
+    left: frozenset[int] | None = None if not loaded.model.has_source_predictions else frozenset()
     if seen is not None:
         lede, headline = pair
         source_owners = owners(lede, loaded.tokenizer)
@@ -95,7 +97,7 @@ def _aligned(
     )
 
 
-def _model_links(seen: Seen, reading: Reading) -> dict[str, Links]:
+def _model_links(seen: PairTrace, reading: Reading) -> dict[str, Links]:
     """Links between sub-words."""
     links, source, num_headline = {}, reading.lede.ids, len(reading.ids)
     if seen.q is not None:
@@ -108,7 +110,7 @@ def _model_links(seen: Seen, reading: Reading) -> dict[str, Links]:
 
 
 def _left_to_pad(
-    seen: Seen, reading: Reading, source_owners: Sequence[int]
+    seen: PairTrace, reading: Reading, source_owners: Sequence[int]
 ) -> frozenset[int] | None:
     """The words of which a sub-word is predicted at <pad>."""
     if seen.q is None:

@@ -114,7 +114,7 @@ def owners(text: str, tokenizer: Tokenizer, *, headline: bool = False) -> list[i
     words = profile.words(text)
     numbers: list[int] = []
     for word, number in zip(words, _word_owners(text, len(words), profile), strict=True):
-        for kept in profile.headline([word]) if headline else [word]:
+        for kept in profile.target_words([word]) if headline else [word]:
             numbers += [number] * len(tokenizer.encode_word(kept))
     return numbers
 

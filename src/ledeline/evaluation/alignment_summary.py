@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ledeline.core.progress import Progress, silent
-from ledeline.core.shuffle import shuffled
+from ledeline.core.progress import Progress, no_progress
+from ledeline.core.shuffle import permutation
 from ledeline.corpus.testsets import EvaluationSet
 from ledeline.evaluation.aligner import align
 from ledeline.evaluation.alignment import AlignmentScore, Links, num_words, quality, read_gold
@@ -35,7 +35,7 @@ def read_links(test_set: EvaluationSet) -> list[Links] | None:
 
 
 def align_set(
-    loaded: ModelBundle, test_set: EvaluationSet, progress: Progress = silent
+    loaded: ModelBundle, test_set: EvaluationSet, progress: Progress = no_progress
 ) -> Alignments:
     """Align all pairs, and score the links where there is gold."""
     gold, found = read_links(test_set), align(loaded, test_set.pairs, progress)
@@ -50,12 +50,12 @@ def word_tables(
     test_set: EvaluationSet,
     number: int,
     seed: int,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> dict[str, WordPairs]:
     """The words that are aligned in a sample of the pairs, by the paper's rule and by attention."""
     if not number:
         return {}
-    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.spm is not None]
+    rules = [rule for rule in _RULES if rule == "attention" or loaded.model.has_source_predictions]
     found = word_pairs(loaded, sample(test_set.pairs, number, seed), rules, progress)
     return {_RULES[rule]: table for rule, table in found.items()}
 
@@ -67,7 +67,7 @@ def alignment_summary(
     num_word_pairs: int,
     num_heat_maps: int,
     seed: int,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """All of it for JSON; the pairs of the heat maps are the same for every system."""
     tables = word_tables(loaded, test_set, num_word_pairs, seed, progress)
@@ -90,7 +90,7 @@ def _easy_places(loaded: ModelBundle, ledes: Sequence[str], number: int, seed: i
     """Some pairs to draw, of those with a lede that is not long and that the model can read."""
     easy = (
         place
-        for place in shuffled(seed, 0, len(ledes)).tolist()
+        for place in permutation(seed, 0, len(ledes)).tolist()
         if num_words(ledes[place]) <= _EASY_WORDS and read_pair(loaded, ledes[place], "").lede.ids
     )
     return sorted(islice(easy, number))

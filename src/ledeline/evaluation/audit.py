@@ -81,10 +81,10 @@ def split(text: str, profile: Profile | None) -> list[str]:
     if profile is None:
         return text.split()
     if profile.unknown_words or not _UNKNOWN.search(text):
-        return profile.counted(profile.words(text))
+        return profile.compared_words(profile.words(text))
     words: list[str] = []
     for part in _UNKNOWN.split(text):
-        words += [part] if _UNKNOWN.fullmatch(part) else profile.counted(profile.words(part))
+        words += [part] if _UNKNOWN.fullmatch(part) else profile.compared_words(profile.words(part))
     return words
 
 

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
-from ledeline.core.atomic import atomic_write, locked, make_folder
+from ledeline.core.atomic import atomic_write, exclusive_lock, make_folder
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.core.signals import Interrupted, Stop
@@ -47,7 +47,6 @@ from ledeline.model.format.folder import WEIGHTS
 from ledeline.report.evaluations import read_outcome, read_summary
 from ledeline.report.fields import Fields
 from ledeline.rouge import Rouge
-from ledeline.rouge.stem import exceptions
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
 
 
@@ -89,11 +88,10 @@ def evaluate(
     *,
     command: str,
     resume: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Judge a system on test sets; with `resume`, what is in the folder is gone on with."""
     _refuse_twins(sets)
-    _refuse_without_lists(judging)
     for test_set in sets:
         read_links(test_set)  # what is wrong with them is said before the work
     plan = _plan(system, judging)
@@ -121,7 +119,7 @@ def _opened(folder: Path, *, resume: bool) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise ScoreError(f"{folder} is a file; name a folder to write to")
     make_folder(folder)
-    with locked(folder / SUMMARY, ScoreError):
+    with exclusive_lock(folder / SUMMARY, ScoreError):
         if any(not path.name.startswith(".") for path in folder.iterdir()):
             if not resume:
                 raise ScoreError(f"{folder} is there already; go on with --resume, or name another")
@@ -217,19 +215,6 @@ def _refuse_twins(sets: Sequence[EvaluationSet]) -> None:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
         if name == SUMMARY:
             raise ScoreError(f"no test set can be called {name}, which is a file of its own")
-
-
-def _refuse_without_lists(judging: Judging) -> None:
-    """Say before the work that stems or the table of words lack the irregular forms."""
-    if judging.scoring.stem:
-        exceptions()
-    elif judging.num_word_pairs:
-        try:
-            exceptions()
-        except ScoreError as error:
-            raise ScoreError(
-                f"{error}; the table of aligned words needs them: --word-pairs 0 leaves it out"
-            ) from None
 
 
 def _save(
@@ -336,7 +321,7 @@ def _words(
         SOURCE: [list(profile.plain(profile.words(lede))) for lede in test_set.ledes],
         REFERENCE: [audits.split(text, profile) for text in test_set.headlines],
         OUTPUT: [
-            profile.counted(text.split()) if as_written else audits.split(text, profile)
+            profile.compared_words(text.split()) if as_written else audits.split(text, profile)
             for text in outputs
         ],
     }

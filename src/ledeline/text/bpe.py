@@ -1,4 +1,4 @@
-"""The merges of byte-pair encoding: learn them from word counts, cut words by them.
+"""Byte-pair encoding: learn merges from word counts, and apply them to words.
 
 Merges and pieces are those of subword-nmt 0.3.8 (codes version 0.2: the last character of a word
 carries ``</w>``). A word is a non-empty string without white space.
@@ -11,31 +11,31 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 
 WORD_END = "</w>"
 _MIN_PAIR_COUNT = 2  # the default of subword-nmt's --min-frequency
 _NUM_CODE_POINTS = 0x110000
 
-Pair = tuple[str, str]
+SymbolPair = tuple[str, str]
 _Cells = npt.NDArray[np.int32]
 
 
 def learn_merges(
-    counts: Mapping[str, int], num_merges: int, *, progress: Progress = silent
-) -> list[Pair]:
+    counts: Mapping[str, int], num_merges: int, *, progress: Progress = no_progress
+) -> list[SymbolPair]:
     """Learn at most ``num_merges`` merges from word counts, the most frequent pair first.
 
     Of equally frequent pairs the largest goes first, compared as tuples of strings. Learning ends
     early when no pair occurs twice. The merges are exactly those of subword-nmt, with one
-    exception: where the text ``</w>`` is so frequent inside words that it grows into a symbol, the
-    counts that subword-nmt keeps drift from the true ones, which are used here.
+    exception: if the text ``</w>`` is so frequent inside words that it becomes a symbol, the counts
+    of subword-nmt drift from the true ones, which are used here.
     """
     for word in counts:
         if word.split() != [word]:
             raise ValueError(f"a word needs characters and no white space, unlike {word!r}")
-    symbols = _Chain(counts)
-    merges: list[Pair] = []
+    symbols = _SymbolChain(counts)
+    merges: list[SymbolPair] = []
     while len(merges) < num_merges and (pair := symbols.best_pair()):
         symbols.merge(pair)
         merges.append(pair)
@@ -45,14 +45,14 @@ def learn_merges(
     return merges
 
 
-class _Candidate(tuple[int, Pair]):
-    """A count and its pair, in the order that makes a heap give the largest first."""
+class _Candidate(tuple[int, SymbolPair]):
+    """A count and its pair, ordered so that a heap gives the largest first."""
 
     __slots__ = ()
     __lt__ = tuple.__gt__
 
 
-class _Chain:
+class _SymbolChain:
     """The words as one long chain of symbols, with the count of each pair of neighbours.
 
     Symbols are numbers, spelled out in ``texts``; number 0 stands between words. A cell of the
@@ -71,15 +71,15 @@ class _Chain:
         self.weights = np.repeat(word_counts, np.diff(gaps, prepend=-1))
         by_symbol = np.argsort(self.symbols, kind="stable").astype(np.int32)
         self.cells = np.split(by_symbol, np.cumsum(np.bincount(self.symbols))[:-1])
-        self.counts: dict[Pair, int] = {}
+        self.counts: dict[SymbolPair, int] = {}
         self.heap: list[_Candidate] = []
         for first, cells in zip(self.texts[1:], self.cells[1:], strict=True):
             for second, total in self._totals(self.right[cells], cells):
                 self._record((first, second), total)
 
-    def best_pair(self) -> Pair | None:
+    def best_pair(self) -> SymbolPair | None:
         """Return the pair to merge next, or None if no pair is frequent enough."""
-        while self.heap:  # a count in it may have become too high, which is put right here
+        while self.heap:  # a count in the heap may be too high by now; it is corrected here
             count, pair = self.heap[0]
             true_count = self.counts.get(pair, 0)
             if true_count == count:
@@ -89,7 +89,7 @@ class _Chain:
                 heapq.heappush(self.heap, _Candidate((true_count, pair)))
         return None
 
-    def merge(self, pair: Pair) -> None:
+    def merge(self, pair: SymbolPair) -> None:
         """Make one symbol of each occurrence of ``pair``, from left to right in each word."""
         starts = self._find(self.numbers[pair[0]], self.numbers[pair[1]])
         ends = self.right[starts]
@@ -123,7 +123,7 @@ class _Chain:
         return starts
 
     def _holders(self, symbol: int) -> _Cells:
-        """Return the cells of ``symbol``, forgetting those that had it before."""
+        """Return the cells that have ``symbol`` now, and forget those that had it before."""
         cells: _Cells = self.cells[symbol]
         self.cells[symbol] = cells = cells[self.symbols[cells] == symbol]
         return cells
@@ -143,7 +143,9 @@ class _Chain:
         for pair, total in self._around(cells, self.right[cells], (text, text)):
             self._record(pair, total)
 
-    def _around(self, cells: _Cells, beyond: _Cells, pair: Pair) -> Iterator[tuple[Pair, int]]:
+    def _around(
+        self, cells: _Cells, beyond: _Cells, pair: SymbolPair
+    ) -> Iterator[tuple[SymbolPair, int]]:
         """Count the pairs that end where ``pair`` begins, at ``cells``, or begin where it ends."""
         for text, total in self._totals(self.left[cells], cells):
             yield (text, pair[0]), total
@@ -159,7 +161,7 @@ class _Chain:
         for symbol, total in zip(present.tolist(), totals[present].tolist(), strict=True):
             yield self.texts[symbol], int(total)
 
-    def _record(self, pair: Pair, total: int) -> None:
+    def _record(self, pair: SymbolPair, total: int) -> None:
         if total >= _MIN_PAIR_COUNT:
             self.counts[pair] = total
             heapq.heappush(self.heap, _Candidate((total, pair)))
@@ -178,10 +180,10 @@ def _first_symbols(words: Iterable[str]) -> tuple[list[str], _Cells, npt.NDArray
     return texts, np.searchsorted(kinds, codes).astype(np.int32), gaps
 
 
-def cut(word: str, ranks: Mapping[Pair, int]) -> list[str]:
-    """Cut a word into symbols: of the pairs there are, all of the lowest rank merge, and so on.
+def apply_merges(word: str, ranks: Mapping[SymbolPair, int]) -> list[str]:
+    """Split a word into symbols by merging all pairs of the lowest rank, again and again.
 
-    Time grows with the length of the word and no faster, but for a logarithm.
+    For a word of n characters it takes O(n log n) time.
     """
     symbols = [*word[:-1], word[-1] + WORD_END]
     if len(symbols) == 1:

@@ -1,4 +1,4 @@
-"""Which words of a headline carry its content, and which only hold it together."""
+"""Function words and content words."""
 
 from typing import Final
 
@@ -22,6 +22,6 @@ FUNCTION_WORDS: Final = frozenset(
 
 
 def is_content(word: str) -> bool:
-    """Whether a word has a letter or digit and is no function word; ``##`` and ``--`` are not."""
+    """Whether a word has a letter or a digit (unlike ``##``) and is not a function word."""
     plain = word.casefold().replace("’", "'")
     return plain not in FUNCTION_WORDS and any(map(str.isalnum, plain))

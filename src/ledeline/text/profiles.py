@@ -1,7 +1,6 @@
 """Text profiles: how raw text becomes words and words become text again.
 
-All text passes one door, `clean`, exactly once, on its way into a profile. Behind it there are two
-profiles:
+Every text is first normalised by `clean`, exactly once. Then there are two profiles:
 
 - `PAPER`: the tokens of the paper's data. Penn Treebank tokenisation, lower case, every digit a
   ``#``; headlines lose their punctuation. Text that is tokenised already (Gigaword) stays as it is.
@@ -22,7 +21,7 @@ from ledeline.core.cache import BoundedCache
 JOINER: Final = "\uffed"  # ￭; `clean` keeps it out of text, so it can only be our mark
 _MAX_CACHED_CHUNKS: Final = 2**19  # covers nearly all of a corpus in some 150 MB
 
-# --- the door ---------------------------------------------------------------------------------
+# --- normalisation ----------------------------------------------------------------------------
 
 # Control characters that are not white space.
 _CONTROL = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
@@ -38,12 +37,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """Normalise text once, at the door.
+    """Normalise text.
 
     In this order: surrogate pairs are joined and lone surrogates become U+FFFD; control characters
     and zero-width (default-ignorable) characters are removed; the rest is put in Unicode form NFC;
-    U+FFED, our joiner mark, becomes the like-looking U+25A0; each run of white space becomes one
-    space, none at the ends. Cleaning twice is cleaning once.
+    U+FFED, our joiner mark, becomes U+25A0, which looks alike; each run of white space becomes one
+    space, with none at the ends. Cleaning a clean text changes nothing.
     """
     if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -71,36 +70,36 @@ TYPOGRAPHIC: Final[Mapping[str, str]] = _ALIKE | {
 
 
 class Profile(Protocol):
-    """What the rest of the program knows of a profile."""
+    """How text becomes words, and words become text."""
 
     @property
     def name(self) -> str:
-        """The name in configurations and datasets."""
+        """Its name in configurations and datasets."""
 
     @property
     def unknown_words(self) -> tuple[str, ...]:
-        """Words that stand for an unknown word, and are no text of their own."""
+        """Words of the text that stand for an unknown word, such as UNK."""
 
-    def keeping(self, characters: Iterable[str]) -> "Profile":
-        """The profile of sub-words that know these characters: it leaves such marks as they are.
+    def keeping_marks(self, characters: Iterable[str]) -> "Profile":
+        """The same profile, but typographic marks among these characters stay as they are.
 
-        Profiles that do the same are one object.
+        Profiles that do the same are the same object.
         """
 
     def words(self, text: str) -> list[str]:
-        """Raw text -> words; `clean` is called here, and only here."""
+        """Raw text -> words; the text is cleaned here, and nowhere else."""
 
-    def headline(self, words: Sequence[str]) -> list[str]:
+    def target_words(self, words: Sequence[str]) -> list[str]:
         """Words of a headline -> the words a model learns to write."""
 
     def plain(self, words: Sequence[str]) -> Sequence[str]:
-        """Words -> the same without marks of the profile, as people would write them."""
+        """Words -> the same without joiner marks."""
 
-    def counted(self, words: Sequence[str]) -> list[str]:
-        """Words, with or without marks -> those that count when headlines are compared, plain."""
+    def compared_words(self, words: Sequence[str]) -> list[str]:
+        """Words, with or without marks -> those that are compared in scores, without marks."""
 
     def spaced(self, words: Iterable[str]) -> list[str]:
-        """Words -> the same without marks, each with the space before it that belongs there."""
+        """Words -> the same without joiner marks, each with the space that precedes it in text."""
 
     def join(self, words: Iterable[str]) -> str:
         """Words -> text."""
@@ -110,7 +109,7 @@ class _Paper:
     name: Final = "paper"
     unknown_words: Final = ("<unk>", "UNK")  # as NAMAS writes it, and as in Rush's test set
 
-    def keeping(self, characters: Iterable[str]) -> Profile:  # noqa: ARG002
+    def keeping_marks(self, characters: Iterable[str]) -> Profile:  # noqa: ARG002
         """Itself: the tokens of the paper have no typographic marks."""
         return self
 
@@ -127,7 +126,7 @@ class _Paper:
             words.append(".")  # the period of an abbreviation ends the sentence too
         return words
 
-    def headline(self, words: Sequence[str]) -> list[str]:
+    def target_words(self, words: Sequence[str]) -> list[str]:
         """Drop the punctuation that NAMAS drops from headlines."""
         return [word for word in words if word not in HEADLINE_PUNCTUATION]
 
@@ -135,9 +134,9 @@ class _Paper:
         """Tokens carry no marks."""
         return words
 
-    def counted(self, words: Sequence[str]) -> list[str]:
+    def compared_words(self, words: Sequence[str]) -> list[str]:
         """The tokens of a headline."""
-        return self.headline(words)
+        return self.target_words(words)
 
     def spaced(self, words: Iterable[str]) -> list[str]:
         """Tokens with a space before each but the first."""
@@ -157,7 +156,7 @@ class _Natural:
         folded = {mark: typed for mark, typed in TYPOGRAPHIC.items() if mark not in kept}
         self._folded = str.maketrans(folded)
 
-    def keeping(self, characters: Iterable[str]) -> Profile:
+    def keeping_marks(self, characters: Iterable[str]) -> Profile:
         """The same, but these typographic marks stay as they are."""
         return _natural(self._kept | TYPOGRAPHIC.keys() & set(characters))
 
@@ -168,7 +167,7 @@ class _Natural:
             text = text.translate(self._folded)
         return list(chain.from_iterable(map(_NATURAL_WORDS.__getitem__, text.split())))
 
-    def headline(self, words: Sequence[str]) -> list[str]:
+    def target_words(self, words: Sequence[str]) -> list[str]:
         """Keep every word."""
         return list(words)
 
@@ -176,7 +175,7 @@ class _Natural:
         """Words without joiners."""
         return [word.strip(JOINER) for word in words]
 
-    def counted(self, words: Sequence[str]) -> list[str]:
+    def compared_words(self, words: Sequence[str]) -> list[str]:
         """Words with a letter or a digit."""
         return [word for word in self.plain(words) if any(map(str.isalnum, word))]
 
@@ -279,7 +278,7 @@ def _lower(text: str) -> str:
     return unicodedata.normalize("NFC", text.lower())
 
 
-def _spread(chunk: str) -> list[str]:
+def _split_chunk(chunk: str) -> list[str]:
     """A chunk between spaces -> its tokens, but for periods."""
     if _PLAIN.fullmatch(chunk) or chunk in _ELISIONS:
         return [chunk]
@@ -294,10 +293,10 @@ def _spread(chunk: str) -> list[str]:
     return chunk.split()
 
 
-def _settle(chunk: str) -> list[str]:
-    """`_spread` until nothing changes, so that tokenised text stays as it is."""
-    words = _spread(chunk)
-    while (again := list(chain.from_iterable(map(_spread, words)))) != words:
+def _split_until_stable(chunk: str) -> list[str]:
+    """Apply `_split_chunk` until nothing changes, so that tokenised text stays as it is."""
+    words = _split_chunk(chunk)
+    while (again := list(chain.from_iterable(map(_split_chunk, words)))) != words:
         words = again
     return words
 
@@ -313,13 +312,13 @@ def _split_period(words: list[str]) -> list[str]:
         last -= 1
     word = words[last]
     if len(word) > 1 and word.endswith(".") and word[-2] != "." and not _is_abbreviation(word):
-        return [*words[:last], *_settle(word[:-1]), ".", *words[last + 1 :]]
+        return [*words[:last], *_split_until_stable(word[:-1]), ".", *words[last + 1 :]]
     return words
 
 
 def _treebank_words(chunk: str) -> tuple[str, ...]:
     """A chunk of raw text -> tokens."""
-    return tuple(_split_period(_settle(_lower(chunk)))) if chunk != "UNK" else (chunk,)
+    return tuple(_split_period(_split_until_stable(_lower(chunk)))) if chunk != "UNK" else (chunk,)
 
 
 _TREEBANK_WORDS: Final = BoundedCache(_treebank_words, _MAX_CACHED_CHUNKS)
@@ -327,14 +326,14 @@ _TREEBANK_WORDS: Final = BoundedCache(_treebank_words, _MAX_CACHED_CHUNKS)
 
 @lru_cache(2**16)
 def _is_token(chunk: str) -> bool:
-    return chunk == "UNK" or [chunk] == _settle(_lower(chunk))
+    return chunk == "UNK" or [chunk] == _split_until_stable(_lower(chunk))
 
 
 def _is_tokenised(chunks: Sequence[str]) -> bool:
     """Whether lower-case chunks are Treebank tokens already.
 
-    Their periods are then taken as they stand, so that rare abbreviations survive; but a plain word
-    with a period at the very end says that nobody has tokenised this.
+    If so, their periods stay as they are, and rare abbreviations survive. A plain word with a
+    period at the very end shows that the text was not tokenised.
     """
     return all(map(_is_token, chunks)) and (
         not chunks or _split_period([chunks[-1]]) == [chunks[-1]]

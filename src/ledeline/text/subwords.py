@@ -1,9 +1,9 @@
-"""Joint byte-pair encoding: learn it, apply it, undo it.
+"""Sub-words by joint byte-pair encoding: learn, encode, decode.
 
 Words are cut into pieces by merges learned from word counts, one table for sources and headlines
 together (Sennrich et al., 2016). Merges and pieces are those of subword-nmt 0.3.8 (codes version
 0.2: the last character of a word carries ``</w>``), whose tools can read the ``codes.txt`` written
-here. Added to them are a closed vocabulary with ids, and a way back that loses nothing.
+here. Added to them are a closed vocabulary with ids, and decoding that loses nothing.
 
 A word is a non-empty string without white space. A piece is its text and whether it ends its word;
 the printed forms ``text@@`` (more follows) and ``text`` are for people only, because a text may
@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from ledeline.core.cache import BoundedCache
 from ledeline.core.errors import DatasetError
-from ledeline.core.progress import Progress, silent
-from ledeline.text.bpe import WORD_END, Pair, cut, learn_merges
+from ledeline.core.progress import Progress, no_progress
+from ledeline.text.bpe import WORD_END, SymbolPair, apply_merges, learn_merges
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
@@ -49,7 +49,10 @@ class Subwords:
     """
 
     def __init__(
-        self, merges: Sequence[Pair], alphabet: Iterable[str], unknown_words: Sequence[str] = ()
+        self,
+        merges: Sequence[SymbolPair],
+        alphabet: Iterable[str],
+        unknown_words: Sequence[str] = (),
     ) -> None:
         self.merges = tuple(merges)
         self.alphabet = "".join(sorted(set(alphabet)))
@@ -61,7 +64,7 @@ class Subwords:
         self._pieces[UNK] = (SPECIALS[UNK], True)
         # Reversed, so that a pair that was learned twice counts where it came first.
         self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(self.merges)))}
-        self.id_type = np.dtype("<u2" if len(self) <= 2**16 else "<u4")
+        self.id_dtype = np.dtype("<u2" if len(self) <= 2**16 else "<u4")
         self._cache = BoundedCache(self._encode_new_word, _MAX_CACHED_WORDS)
 
     @classmethod
@@ -72,7 +75,7 @@ class Subwords:
         *,
         min_character_count: int = 1,
         unknown_words: Sequence[str] = (),
-        progress: Progress = silent,
+        progress: Progress = no_progress,
     ) -> Self:
         """Learn from word counts; characters rarer than ``min_character_count`` stay unknown."""
         characters: Counter[str] = Counter()
@@ -98,12 +101,12 @@ class Subwords:
 
     def segment(self, word: str) -> tuple[str, ...]:
         """Cut a word as subword-nmt does: ``@@`` ends every piece but the last."""
-        return tuple(text + _CONTINUED * (not ends) for text, ends in self._cut(word))
+        return tuple(text + _CONTINUED * (not ends) for text, ends in self._split(word))
 
-    def _cut(self, word: str) -> list[_Piece]:
+    def _split(self, word: str) -> list[_Piece]:
         if not word:
             raise ValueError("a word needs at least one character")
-        symbols = cut(word, self._ranks)
+        symbols = apply_merges(word, self._ranks)
         last = symbols.pop().removesuffix(WORD_END)
         return [*((text, False) for text in symbols), (last, True)]
 
@@ -111,8 +114,8 @@ class Subwords:
         if word in self.unknown_words:
             ids = [UNK]
         else:
-            ids = [number for piece in self._cut(word) for number in self._piece_ids(piece)]
-        return np.array(ids, self.id_type).tobytes()
+            ids = [number for piece in self._split(word) for number in self._piece_ids(piece)]
+        return np.array(ids, self.id_dtype).tobytes()
 
     def _piece_ids(self, piece: _Piece) -> list[int]:
         """Return the id of a piece, or those of its characters if it is not in the vocabulary."""
@@ -129,13 +132,13 @@ class Subwords:
     def encode(self, words: Iterable[str]) -> list[int]:
         """Return the ids of a text that is already split into words."""
         encoded = b"".join(map(self._cache.__getitem__, words))
-        return list(np.frombuffer(encoded, self.id_type).tolist())
+        return list(np.frombuffer(encoded, self.id_dtype).tolist())
 
-    def encode_each(self, words: Iterable[str]) -> tuple[list[int], list[int]]:
+    def encode_words(self, words: Iterable[str]) -> tuple[list[int], list[int]]:
         """Return the ids of a text that is split into words, and how many each word has."""
         encoded = list(map(self._cache.__getitem__, words))
-        size = self.id_type.itemsize
-        ids = np.frombuffer(b"".join(encoded), self.id_type).tolist()
+        size = self.id_dtype.itemsize
+        ids = np.frombuffer(b"".join(encoded), self.id_dtype).tolist()
         return ids, [len(word) // size for word in encoded]
 
     def encode_lines(self, lines: Iterable[str]) -> tuple[_Ids, npt.NDArray[np.int64]]:
@@ -148,14 +151,14 @@ class Subwords:
         for line in lines:
             encoded += join(map(look_up, line.split()))
             starts.append(len(encoded))
-        ids = np.frombuffer(encoded, self.id_type)
-        return ids, np.frombuffer(starts, np.int64) // self.id_type.itemsize
+        ids = np.frombuffer(encoded, self.id_dtype)
+        return ids, np.frombuffer(starts, np.int64) // self.id_dtype.itemsize
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Return the words, undoing ``encode``.
+        """Return the words; the inverse of ``encode``.
 
-        An unknown symbol reads ``<unk>`` and ends its word, the other special symbols read as
-        nothing. Pieces at the end that wait for more make a word all the same.
+        An unknown symbol becomes ``<unk>`` and ends its word; the other special symbols become
+        nothing. Pieces at the end that do not end a word make a word, too.
         """
         words: list[str] = []
         text, pieces = "", self._pieces
@@ -170,9 +173,9 @@ class Subwords:
         return [*words, text] if text else words
 
     def word_ids(self, ids: Iterable[int]) -> list[int]:
-        """Return for each id the number of the word, among those ``decode`` gives, it is part of.
+        """Return for each id the number of its word, among those that ``decode`` returns.
 
-        A special symbol that reads as nothing counts to the word that is open, or comes next.
+        A special symbol that decodes to nothing belongs to the word that is open, or to the next.
         """
         word_ids, number = [], 0
         for piece in ids:
@@ -181,7 +184,7 @@ class Subwords:
         return word_ids
 
     def save(self, folder: Path) -> None:
-        """Write ``codes.txt``, as subword-nmt does, and ``subwords.json``, which has the rest."""
+        """Write ``codes.txt``, as subword-nmt does, and ``subwords.json`` with the rest."""
         description = json.dumps(self._description(), ensure_ascii=False, indent=0)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _CODES_FILE).write_bytes(self._codes())
@@ -201,7 +204,7 @@ class Subwords:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Read what ``save`` wrote; refuse it if a file is missing, damaged or was changed."""
+        """Read what ``save`` wrote; a file that is missing, damaged or changed is an error."""
         codes_path, path = folder / _CODES_FILE, folder / _DESCRIPTION_FILE
         try:
             codes, description = codes_path.read_bytes(), json.loads(path.read_bytes())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ledeline.core.errors import DatasetError, LedelineError, ModelError
-from ledeline.core.manifest import is_unchanged
+from ledeline.core.manifest import checksum_matches
 from ledeline.core.shipped import model_folder
 from ledeline.text.profiles import PROFILES, Profile
 from ledeline.text.subwords import Subwords
@@ -35,7 +35,7 @@ class Tokenizer:
     subwords: Subwords
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "profile", self.profile.keeping(self.subwords.alphabet))
+        object.__setattr__(self, "profile", self.profile.keeping_marks(self.subwords.alphabet))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tokenizer):
@@ -81,7 +81,7 @@ class Tokenizer:
 
     def headline_words(self, text: str) -> list[str]:
         """A headline -> the words that a model learns to write."""
-        return self.profile.headline(self.profile.words(text))
+        return self.profile.target_words(self.profile.words(text))
 
     def encode(self, words: Iterable[str]) -> list[int]:
         """Words -> ids."""
@@ -91,9 +91,9 @@ class Tokenizer:
         """One word -> its ids."""
         return self.subwords.encode_word(word)
 
-    def encode_each(self, words: Iterable[str]) -> tuple[list[int], list[int]]:
+    def encode_words(self, words: Iterable[str]) -> tuple[list[int], list[int]]:
         """Words -> ids, and how many of them each word has."""
-        return self.subwords.encode_each(words)
+        return self.subwords.encode_words(words)
 
     def decode_words(self, ids: Iterable[int]) -> list[str]:
         """Ids -> words."""
@@ -112,11 +112,11 @@ class Tokenizer:
         return self.profile.join(words)
 
     def plain(self, words: Sequence[str]) -> Sequence[str]:
-        """Words -> the same without marks of the profile."""
+        """Words -> the same without joiner marks."""
         return self.profile.plain(words)
 
     def spaced(self, words: Iterable[str]) -> list[str]:
-        """Words -> the same without marks, each with the space before it that belongs there."""
+        """Words -> the same without joiner marks, each with the space that precedes it in text."""
         return self.profile.spaced(words)
 
 
@@ -130,7 +130,7 @@ def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> 
         raise kind(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != wanted_format:
         raise kind(f"{path} does not describe a {wanted_format.removeprefix('ledeline-')}")
-    if "checksum" in about and not is_unchanged(about):
+    if "checksum" in about and not checksum_matches(about):
         raise kind(f"{path} was changed after it was written")
     name = about.get("profile")
     if name not in list(PROFILES):

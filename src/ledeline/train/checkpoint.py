@@ -23,17 +23,17 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ledeline.core.atomic import (
-    flush,
-    full_disk,
-    hidden,
-    locked,
+    exclusive_lock,
+    explain_full_disk,
+    fsync,
+    hidden_path,
     make_folder,
-    recover,
-    remove,
-    staged,
+    remove_path,
+    restore_previous,
+    staging_folder,
 )
 from ledeline.core.errors import CheckpointError
-from ledeline.core.manifest import is_unchanged, sealed
+from ledeline.core.manifest import checksum_matches, with_checksum
 
 FORMAT: Final = "ledeline-checkpoint"
 VERSION: Final = 1
@@ -107,9 +107,9 @@ class Checkpoints:
         plain = json.loads(json.dumps(dict(state), allow_nan=False))
         with _told(output, "saved"):
             make_folder(self._folder)
-            with locked(self._folder, CheckpointError):
+            with exclusive_lock(self._folder, CheckpointError):
                 self._tidy()
-                with staged(output) as folder:
+                with staging_folder(output) as folder:
                     for name, group in tensors.items():
                         _write_tensors(folder / f"{name}.safetensors", group)
                     also(folder)
@@ -120,21 +120,21 @@ class Checkpoints:
         """Remove all other checkpoints, the oldest first."""
         if not self._folder.is_dir():
             return
-        with _told(self._folder, "cleared"), locked(self._folder, CheckpointError):
+        with _told(self._folder, "cleared"), exclusive_lock(self._folder, CheckpointError):
             self._tidy()
             for step in self.steps():
                 if step not in steps:
                     folder = self._folder / _name(step)
-                    removed = folder.rename(hidden(folder, "removed"))
-                    flush(self._folder)
-                    remove(removed)
+                    removed = folder.rename(hidden_path(folder, "removed"))
+                    fsync(self._folder)
+                    remove_path(removed)
 
     def _tidy(self) -> None:
         """Put right what a killed run left behind; for one who holds the lock."""
         for path in list(self._folder.iterdir()):
             if left := _LEFT.fullmatch(path.name):
-                recover(self._folder / left[1])
-                remove(path)
+                restore_previous(self._folder / left[1])
+                remove_path(path)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class Checkpoints:
     def _place(self, step: int) -> Path:
         """Where a step's checkpoint is: hidden, if a kill came while it was being replaced."""
         folder = self._folder / _name(step)
-        old = hidden(folder, "old")
+        old = hidden_path(folder, "old")
         return old if old.is_dir() and not folder.exists() else folder
 
 
@@ -210,7 +210,7 @@ def _write_manifest(folder: Path, step: int, state: dict[str, Any]) -> None:
         "files": {path.relative_to(folder).as_posix(): _about(path) for path in paths},
     }
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
-        json.dump(sealed(manifest), file)
+        json.dump(with_checksum(manifest), file)
 
 
 def _about(path: Path) -> dict[str, int]:
@@ -249,7 +249,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _Unsound(f"{MANIFEST} does not describe a checkpoint of ledeline")
     _check_version(manifest.get("version", 0))
-    if not is_unchanged(manifest):
+    if not checksum_matches(manifest):
         raise _Unsound(f"{MANIFEST} was changed after it was written")
     return manifest
 
@@ -284,7 +284,7 @@ def _told(place: Path, doing: str) -> Iterator[None]:
     """Turn any failure of the disk into one sentence."""
     full = CheckpointError(f"{place}: the disk is full; make room and go on with --resume")
     try:
-        with full_disk(full), _numbered():
+        with explain_full_disk(full), _numbered():
             yield
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, Draw, Plan
 from ledeline.model.layers.dropout import WHOLE
+from ledeline.train.config import TrainConfig
 from ledeline.train.device_data import NumSteps, Resident, Shape, shapes_of, size_of
 from ledeline.train.processes import World
 from ledeline.train.step import Step
@@ -113,7 +113,7 @@ class Captured:
         with self._timed("read"):
             self._resident, often = self._coming.result()
         model, most = self._step.model, often.most_common(MOST_GRAPHS)
-        model.dropout.share = WHOLE
+        model.share_batches(WHOLE)
         model.train()
         ordered = sorted((shape for shape, _ in most), key=size_of, reverse=True)
         work = {shape: partial(self._learn, shape) for shape in ordered}

@@ -6,24 +6,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ledeline.config import TrainConfig
+from ledeline.config.section import flatten
 from ledeline.core.errors import DatasetError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.core.signals import Stop
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Split
+from ledeline.model.build import build
 from ledeline.model.gpu.dispatch import exact, kernel_mode
 from ledeline.model.layers.dropout import seed
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system import System
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
+from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
 from ledeline.train.losses import Means
-from ledeline.train.metrics_log import MetricsLog
+from ledeline.train.metrics_log import NO_TENSORBOARD, MetricsLog
 from ledeline.train.out_of_memory import explain_out_of_memory
 from ledeline.train.precision import refuse_unsupported
 from ledeline.train.processes import World, joined
-from ledeline.train.run_folder import Run, begun, restore, share, start_from, values
-from ledeline.train.state import TrainState, learning_rate
+from ledeline.train.run_folder import Run, begun, restore, share, start_from
+from ledeline.train.state import TrainState
 from ledeline.train.step import Plain, Step, Steps, adam, set_rate
 from ledeline.train.throughput import Clock, Pace
 from ledeline.train.validation import Validation, validation_loss, write_headlines
@@ -64,14 +66,14 @@ def train(
         # The data, the model, its optimizer, and where the run stands.
         dataset = Dataset(config.data.dataset)
         world.agree(dataset.checksum, f"the dataset {config.data.dataset}")
-        rest = {key: value for key, value in values(config).items() if key != "data.dataset"}
+        rest = {key: value for key, value in flatten(config).items() if key != "data.dataset"}
         world.agree(str(rest), "the configuration")
         stack.enter_context(exact())  # float32 is float32 in every way
         if not config.run.fast:
             stack.enter_context(kernel_mode("plain"))
         batches = _batches(dataset, config, world)
         size = dataset.tokenizer.vocabulary_size
-        model = EncDec(config.system, size, config.train.seed).to(world.device)
+        model = build(config.model, size, config.train.seed, config.init).to(world.device)
         optimizer = adam(model)
         train_state, run = TrainState(), None
         if world.leads and config.train.start_from is not None and not begun(folder):
@@ -100,13 +102,17 @@ def train(
         about = {"processes": world.size, **circumstances(), **rehearsed, **steps.figures}
         journal.write("start", train_state.step, **about)
         callback.on_start(_beginning(config, model, dataset, world, train_state))
+        if journal.lacks_tensorboard:
+            callback.on_message(NO_TENSORBOARD)
 
         # The steps.
         clock, stops, next_look, saved = Clock(), False, train_state.step + 1, time.monotonic()
         for draw, behind in batches.draws(train_state.position):
             if train_state.finished or stops:
                 break
-            rate = learning_rate(config.train, train_state.position.epoch)
+            rate = config.optimizer.learning_rate * config.schedule.factor(
+                train_state.step, train_state.position.epoch, len(batches), config.train.epochs
+            )
             set_rate(optimizer, rate)
             seed(config.train.seed, train_state.step)
             model.train()
@@ -214,12 +220,12 @@ def _refuse_not_finite(
         raise TrainingError(
             f"training went astray at step {train_state.step}: {', '.join(wrong)}; the checkpoints "
             f"in {folder} are from before: go on from them with --resume and a lower rate, such as "
-            f"--train.learning_rate={config.train.learning_rate / 2:g}"
+            f"--optimizer.learning_rate={config.optimizer.learning_rate / 2:g}"
         )
 
 
 def _validate(
-    model: EncDec,
+    model: System,
     dataset: Dataset,
     config: TrainConfig,
     world: World,
@@ -259,10 +265,10 @@ def _look(
 
 
 def _beginning(
-    config: TrainConfig, model: EncDec, dataset: Dataset, world: World, train_state: TrainState
+    config: TrainConfig, model: System, dataset: Dataset, world: World, train_state: TrainState
 ) -> RunStart:
     return RunStart(
-        system=config.system.name,
+        system=config.model.name,
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         vocabulary=dataset.tokenizer.vocabulary_size,
         num_pairs=config.data.pairs or len(dataset["train"]),

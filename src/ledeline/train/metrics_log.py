@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 METRICS = "metrics.jsonl"
 TENSORBOARD = "tensorboard"
+NO_TENSORBOARD = (
+    f"no files for TensorBoard are written, because the package tensorboard is not installed; "
+    f"{METRICS} has the same numbers (pip install 'ledeline[tensorboard]')"
+)
 ON_BOARD = ("train", "valid")  # events; the others only have a line
 
 
@@ -19,8 +23,8 @@ class MetricsLog:
     """The metrics of a run: a line of JSON each, and the same for TensorBoard.
 
     Opened at a step it forgets what was written beyond it, so that a resumed run has each step
-    once. With no folder it writes nothing: the processes that do not lead have such a one. Where
-    tensorboard is not installed, the lines are all there is.
+    once. With no folder it writes nothing: the processes that do not lead have such a one. Files
+    for TensorBoard are written only where the package tensorboard is installed.
     """
 
     def __init__(self, folder: Path | None, step: int = 0) -> None:
@@ -30,6 +34,11 @@ class MetricsLog:
         _forget_beyond(folder / METRICS, step)
         self._lines = (folder / METRICS).open("a", encoding="utf-8")
         self._board = _board(folder / TENSORBOARD, step)
+
+    @property
+    def lacks_tensorboard(self) -> bool:
+        """Whether files for TensorBoard are left out because the package is not installed."""
+        return self._lines is not None and self._board is None
 
     def write(self, event: str, step: int, **figures: Any) -> None:
         """Write a line at once; numbers of training and validation go to TensorBoard as well."""

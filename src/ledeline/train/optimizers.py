@@ -84,9 +84,9 @@ class AdagradConfig:
 
     name: Annotated[Literal["adagrad"], "Adagrad."] = "adagrad"
     learning_rate: Annotated[float, "Rate that the schedule starts from.", above(0)] = 0.01
-    initial_sum: Annotated[
-        float, "What the sum of squared gradients starts from.", at_least(0)
-    ] = 0.0
+    initial_sum: Annotated[float, "What the sum of squared gradients starts from.", at_least(0)] = (
+        0.0
+    )
     epsilon: Annotated[float, "Added to the divisor.", above(0)] = 1e-10
 
     def build(self, parameters: list[nn.Parameter], rate: Rate) -> torch.optim.Optimizer:

@@ -10,16 +10,24 @@ from typing import Any, Final
 import torch
 from torch import Tensor, distributed
 
-from ledeline.config import TrainConfig
+from ledeline.config.renames import new_name
 from ledeline.config.section import flatten
 from ledeline.config.toml import load, to_toml
-from ledeline.core.atomic import atomic_write, locked, make_folder, point, remove_left_over
+from ledeline.core.atomic import (
+    atomic_symlink,
+    atomic_write,
+    exclusive_lock,
+    make_folder,
+    remove_temporary_files,
+)
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
+from ledeline.model.config import SystemConfig
 from ledeline.model.format.folder import BEST, WEIGHTS, describe, load_model
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system import System
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
+from ledeline.train.config import RENAMED, TrainConfig
 from ledeline.train.processes import World
 from ledeline.train.state import TrainState
 
@@ -27,16 +35,9 @@ CONFIG: Final = "config.toml"
 ABOUT: Final = "run.json"
 CHECKPOINTS: Final = "checkpoints"
 
-SHAPE: Final = (
-    "model.embedding_size",
-    "model.hidden_size",
-    "model.layers",
-    "gate.enabled",
-    "spm.enabled",
-)
-# What a run keeps to its end: another value would make another model, or other batches.
+# What a run keeps to its end beside the shape of its model: other values make other batches.
 FIXED: Final = (
-    *SHAPE,
+    "optimizer.name",
     "data.pairs",
     "train.batch_size",
     "train.equal_lengths",
@@ -63,7 +64,7 @@ class Run:
     ) -> Iterator["Run"]:
         """Begin a folder, or go on with one; nobody else may write to it meanwhile."""
         make_folder(folder.parent)
-        with locked(folder, TrainingError):
+        with exclusive_lock(folder, TrainingError):
             if folder.exists() and any(folder.iterdir()) and not resume:
                 raise TrainingError(
                     f"{folder} is there already; say --resume to go on with it, or name another "
@@ -80,11 +81,12 @@ class Run:
     def _settle(self, note: Note) -> None:
         """Refuse a changed run, note what may change, write what was resolved."""
         make_folder(self.folder)
-        remove_left_over(self.folder)
+        remove_temporary_files(self.folder)
         if (self.folder / CONFIG).exists():
-            before = load(TrainConfig, self.folder / CONFIG)
+            before = load(TrainConfig, self.folder / CONFIG, renamed=RENAMED, quiet=True)
+            fixed = fixed_of(before) | fixed_of(self.config)
             for key, old, new in changes(before, self.config):
-                if key in FIXED:
+                if key in fixed:
                     raise TrainingError(
                         f"{self.folder} was begun with {key} = {old}, which cannot become {new} "
                         "on the way; give the same, or name another folder with --run"
@@ -101,7 +103,7 @@ class Run:
     # --- checkpoints -----------------------------------------------------------------------------
 
     def save(
-        self, train_state: TrainState, model: EncDec, optimizer: torch.optim.Optimizer
+        self, train_state: TrainState, model: System, optimizer: torch.optim.Optimizer
     ) -> None:
         """Write a checkpoint, point `best` to the best one, keep that and the newest.
 
@@ -130,7 +132,9 @@ class Run:
         """Point `best` to the best checkpoint; keep that, the last two and the last epochs'."""
         steps = self.checkpoints.steps()
         if train_state.best_step in steps:
-            point(self.folder / BEST, self.folder / CHECKPOINTS / f"{train_state.best_step:08}")
+            atomic_symlink(
+                self.folder / BEST, self.folder / CHECKPOINTS / f"{train_state.best_step:08}"
+            )
         ends = [step for step in steps if step % train_state.steps_an_epoch == 0]
         last = ends[-self.config.run.keep_epochs :] if self.config.run.keep_epochs else []
         self.checkpoints.keep({*steps[-2:], *last, train_state.best_step})
@@ -141,11 +145,11 @@ class Run:
 
     def _write_model_files(self, folder: Path) -> None:
         """What makes a checkpoint a model that can be used on its own."""
-        describe(folder, self.config.system, self.dataset.tokenizer)
+        describe(folder, self.config.model, self.dataset.tokenizer)
 
     def _belongs(self) -> dict[str, Any]:
         """What tells this run's checkpoints from others'."""
-        named = {key: value for key, value in values(self.config).items() if key in FIXED}
+        named = fixed_of(self.config)
         fixed = {k: str(one) if isinstance(one, Path) else one for k, one in named.items()}
         return fixed | {"dataset": self.dataset.checksum}
 
@@ -153,22 +157,35 @@ class Run:
         there = checkpoint.state.get("belongs")
         if not isinstance(there, dict):
             return "it does not say which run it belongs to"
+        there = {new_name(key, RENAMED): value for key, value in there.items()}
+        of_first_version = {"system.name": "encdec", "optimizer.name": "adam"}
         for key, value in self._belongs().items():
-            if there.get(key) != value:
-                what = "another dataset" if key == "dataset" else f"{key} = {there.get(key)}"
+            if (found := there.get(key, of_first_version.get(key))) != value:
+                what = "another dataset" if key == "dataset" else f"{key} = {found}"
                 return f"it belongs to a run with {what}"
         return None
 
 
-def values(config: TrainConfig) -> dict[str, Any]:
-    """Every dotted key of a configuration with its value."""
-    return flatten(config)
+def shape_of(config: SystemConfig) -> dict[str, Any]:
+    """Every dotted key that the shape of a model depends on, with its value."""
+    sections = {"system": config.system, **config.addons}
+    free = {f"{name}.{key}" for name, part in sections.items() for key in part.free}
+    return {key: value for key, value in flatten(config).items() if key not in free}
+
+
+def fixed_of(config: TrainConfig) -> dict[str, Any]:
+    """Every dotted key that a run keeps to its end, with its value."""
+    return shape_of(config.model) | {
+        key: value for key, value in flatten(config).items() if key in FIXED
+    }
 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[tuple[str, Any, Any]]:
     """The keys that differ, with both values."""
-    old, new = values(before), values(now)
-    return [(key, old[key], new[key]) for key in old if old[key] != new[key]]
+    old, new = flatten(before), flatten(now)
+    return [
+        (key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)
+    ]
 
 
 # --- a model and its optimizer, out of a checkpoint and over to the other processes --------------
@@ -176,7 +193,7 @@ def changes(before: TrainConfig, now: TrainConfig) -> list[tuple[str, Any, Any]]
 _MOMENTS: Final = ("exp_avg", "exp_avg_sq")
 
 
-def moments(model: EncDec, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def moments(model: System, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Adam's two moments of each parameter, by name."""
     return {
         f"{name}.{kind}": optimizer.state[parameter][kind]
@@ -191,7 +208,7 @@ def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: one.detach().to("cpu", copy=True) for name, one in tensors.items()}
 
 
-def restore(checkpoint: Checkpoint, model: EncDec, optimizer: torch.optim.Optimizer) -> None:
+def restore(checkpoint: Checkpoint, model: System, optimizer: torch.optim.Optimizer) -> None:
     """Put a checkpoint's weights and moments in their places."""
     try:
         model.load_state_dict(checkpoint.tensors(WEIGHTS))
@@ -207,7 +224,7 @@ def begun(folder: Path) -> bool:
     return bool(Checkpoints(folder / CHECKPOINTS).steps())
 
 
-def start_from(folder: Path, model: EncDec, dataset: Dataset) -> None:
+def start_from(folder: Path, model: System, dataset: Dataset) -> None:
     """Give a model the weights of another one that reads and writes the same."""
     there = load_model(folder)
     if there.tokenizer != dataset.tokenizer:
@@ -216,17 +233,17 @@ def start_from(folder: Path, model: EncDec, dataset: Dataset) -> None:
             f"{folder} has other sub-words or another text profile than {dataset.folder}; prepare "
             f"the dataset with --subword.reuse={folder} and --text.profile={profile}"
         )
-    for key in SHAPE:
-        part, _, name = key.partition(".")
-        systems = model.config, there.model.config
-        wanted, found = (getattr(getattr(system, part), name) for system in systems)
-        if wanted != found:
-            raise ModelError(f"{folder} has {key} = {found}, and {wanted} is asked for")
+    wanted, found = shape_of(model.config), shape_of(there.model.config)
+    for key in {**wanted, **found}:
+        if wanted.get(key) != found.get(key):
+            raise ModelError(
+                f"{folder} has {key} = {found.get(key)}, and {wanted.get(key)} is asked for"
+            )
     model.load_state_dict(there.model.state_dict())
 
 
 def _set_moments(
-    tensors: dict[str, Tensor], step: int, model: EncDec, optimizer: torch.optim.Optimizer
+    tensors: dict[str, Tensor], step: int, model: System, optimizer: torch.optim.Optimizer
 ) -> None:
     for name, parameter in model.named_parameters():
         optimizer.state[parameter] = {
@@ -236,7 +253,7 @@ def _set_moments(
 
 
 def share(
-    train_state: TrainState, model: EncDec, optimizer: torch.optim.Optimizer, world: World
+    train_state: TrainState, model: System, optimizer: torch.optim.Optimizer, world: World
 ) -> TrainState:
     """Give every process what the leading one has, so that only it needs the run folder.
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from ledeline.config import OptimizerConfig
+from ledeline.config import LoopConfig
 from ledeline.data.batches import START, Position
 
 
@@ -33,7 +33,7 @@ class TrainState:
         """One step on, to this place in the batches."""
         return replace(self, step=self.step + 1, position=behind)
 
-    def validated(self, loss: float, config: OptimizerConfig) -> Self:
+    def validated(self, loss: float, config: LoopConfig) -> Self:
         """An epoch further, with this loss per token."""
         if loss < self.best_loss:
             now = replace(self, best_loss=loss, best_step=self.step, epochs_since_best=0)
@@ -41,7 +41,7 @@ class TrainState:
             now = replace(self, epochs_since_best=self.epochs_since_best + 1)
         return now.judged(config)
 
-    def judged(self, config: OptimizerConfig) -> Self:
+    def judged(self, config: LoopConfig) -> Self:
         """Whether the run is at its end, by a configuration that may ask for more than before."""
         finished = ""
         if self.position.epoch >= config.epochs:
@@ -68,9 +68,3 @@ class TrainState:
                 "best_loss": math.inf if loss is None else loss,
             }
         )
-
-
-def learning_rate(config: OptimizerConfig, epoch: int) -> float:
-    """Adam's rate in an epoch counted from 0: halved each epoch from `halve_from` on."""
-    halvings = max(0, epoch + 1 - config.halve_from + 1)
-    return config.learning_rate * 0.5**halvings

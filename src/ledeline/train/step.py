@@ -1,18 +1,19 @@
 """A step of training: the one definition, and the plain way to take it."""
 
+import math
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, Draw
 from ledeline.data.dataset import Batch
 from ledeline.model.layers.dropout import WHOLE, Share
 from ledeline.model.pairs import Pairs
-from ledeline.model.systems.encdec import EncDec, Losses
+from ledeline.model.system import Losses, System
 from ledeline.text.subwords import UNK
+from ledeline.train.config import TrainConfig
 from ledeline.train.losses import LossAccumulator
 from ledeline.train.precision import precision
 from ledeline.train.processes import World
@@ -26,10 +27,10 @@ class Step:
     """
 
     def __init__(
-        self, model: EncDec, wrapped: nn.Module, optimizer: torch.optim.Adam, config: TrainConfig
+        self, model: System, wrapped: nn.Module, optimizer: torch.optim.Adam, config: TrainConfig
     ) -> None:
         self.model, self.optimizer = model, optimizer
-        self._wrapped, self._clip = wrapped, config.train.clip
+        self._wrapped, self._clip = wrapped, config.train.clip_norm or math.inf
         self._run = config.run
         self.accumulator = LossAccumulator.of(model)
         self.norm = torch.zeros((), device=model.device)
@@ -50,7 +51,7 @@ class Step:
         self.accumulator.add(losses, present)
 
 
-def adam(model: EncDec) -> torch.optim.Adam:
+def adam(model: System) -> torch.optim.Adam:
     """The optimizer; on a GPU its rate is there too, so that a captured step can be told of it."""
     if model.device.type == "cpu":
         return torch.optim.Adam(model.parameters(), fused=True)
@@ -102,10 +103,10 @@ class Plain:
         """
         batch, world, model = self._batches.gather(draw), self._world, self._step.model
         if len(batch.sources):
-            model.dropout.share = Share(world.rank, world.size, batch.num_pairs)
+            model.share_batches(Share(world.rank, world.size, batch.num_pairs))
             self._step(model.pairs(batch), world.size / batch.num_pairs)
         else:
-            model.dropout.share = WHOLE
+            model.share_batches(WHOLE)
             self._step(model.pairs(_STAND_IN), 0.0, torch.zeros(1, device=model.device))
         num_tokens = int((batch.headline_lengths + 1).sum())
         self._step.accumulator.count(num_tokens, len(batch.sources))

@@ -7,14 +7,14 @@ import numpy as np
 import torch
 
 from ledeline import rouge
-from ledeline.config import TrainConfig
-from ledeline.core.progress import Progress, silent
+from ledeline.core.progress import Progress, no_progress
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
 from ledeline.evaluation.alignment import Links, attention_links, spm_links, to_words
-from ledeline.inference.attribution import force
-from ledeline.model.systems.encdec import EncDec
+from ledeline.inference.attribution import teacher_force
+from ledeline.model.system import System
 from ledeline.search import greedy
+from ledeline.train.config import TrainConfig
 from ledeline.train.device_data import Resident, shapes_of, size_of
 from ledeline.train.losses import LossAccumulator, Means
 from ledeline.train.precision import precision
@@ -58,11 +58,11 @@ class Validation:
 
 @torch.no_grad()
 def validation_loss(
-    model: EncDec,
+    model: System,
     dataset: Dataset,
     config: TrainConfig,
     world: World,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Means:
     """The losses over the whole validation split, from batches put together on the device.
 
@@ -88,7 +88,7 @@ def validation_loss(
 
 
 def write_headlines(
-    model: EncDec, dataset: Dataset, config: TrainConfig
+    model: System, dataset: Dataset, config: TrainConfig
 ) -> tuple[rouge.Rouge | None, int, list[Sample]]:
     """Write the first headlines of the validation split greedily, in float32, and score them."""
     model.eval()
@@ -107,16 +107,16 @@ def write_headlines(
     return (rouge.mean(scores) if scores else None), number, samples
 
 
-def _sample(model: EncDec, dataset: Dataset, row: int, ids: list[int], align: bool) -> Sample:
+def _sample(model: System, dataset: Dataset, row: int, ids: list[int], align: bool) -> Sample:
     source, reference = dataset["valid"][row]
     decode = dataset.tokenizer.decode_words
     links = _links(model, dataset, source, ids) if align else frozenset()
     return Sample(decode(source), decode(reference), decode(ids), links)
 
 
-def _links(model: EncDec, dataset: Dataset, source: list[int], headline: list[int]) -> Links:
+def _links(model: System, dataset: Dataset, source: list[int], headline: list[int]) -> Links:
     """Which source word each word of a headline came from."""
-    (seen,) = force(model, [(source, headline)])
+    (seen,) = teacher_force(model, [(source, headline)])
     if seen.q is None:
         links = attention_links(seen.attention, len(headline))
     else:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
-from ledeline.core.atomic import flush
+from ledeline.core.atomic import fsync
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import BadRow
 from ledeline.corpus.records import Record
@@ -60,13 +60,13 @@ class GrowingFile:
         whole = _is_whole(line, self._format)
         fits = line.startswith(beginning) or (not whole and beginning.startswith(line))
         if not fits or (whole and not line.endswith(self._format.endings)):
-            raise self._misfit(f"has a {what} that is not of this input")
+            raise self._misfit(f"has a {what} that is not from this input")
         self._size += len(line) if whole else 0
         return whole
 
     def _misfit(self, what: str) -> CorpusError:
         return CorpusError(
-            f"{self._path} {what}, so that --resume cannot go on with it; give the same input and "
+            f"{self._path} {what}, so --resume cannot continue it; use the same input and "
             "options as before, or name another output"
         )
 
@@ -86,8 +86,8 @@ class GrowingFile:
     def finish(self) -> None:
         """See to it that the file is there, with its header, and on the disk."""
         self._append(b"")
-        flush(self._path)
-        flush(self._path.parent)
+        fsync(self._path)
+        fsync(self._path.parent)
 
     def _append(self, data: bytes) -> None:
         """Append all or nothing."""

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ledeline.core.atomic import full_disk, locked, make_folder, staged
+from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder, staging_folder
 from ledeline.core.errors import ModelError
 from ledeline.model.format.folder import SYSTEM, WEIGHTS, ModelBundle, describe, load_model
 from ledeline.model.format.weights import Storage, write_weights
@@ -39,7 +39,7 @@ def pack(
         blocked = blocked if block_ngrams is None else block_ngrams
         describe(folder, model.config, tokenizer, storage, blocked)
         path = folder / f"{WEIGHTS}.safetensors"
-        write_weights(path, model.state_dict(), storage, model.config)
+        write_weights(path, model.state_dict(), storage, model.int8_layouts())
         if text is not None:
             (folder / CARD).write_bytes(text)
     num_parameters = sum(one.numel() for one in model.parameters())
@@ -87,8 +87,8 @@ def _new_folder(output: Path) -> Iterator[Path]:
     output = output.resolve()
     make_folder(output.parent)
     full = ModelError(f"{output}: the disk is full; make room and run again")
-    with locked(output, ModelError), full_disk(full):
+    with exclusive_lock(output, ModelError), explain_full_disk(full):
         if output.exists():
             raise ModelError(f"{output} is there already; name another folder to write to")
-        with staged(output) as folder:
+        with staging_folder(output) as folder:
             yield folder
