@@ -97,7 +97,7 @@ class TestWriting:
 
     def test_the_button_writes_with_the_settings(self, page: Page, server: Any) -> None:
         page.get_by_text("Settings").click()
-        settings = {"Beam": 4, "Headlines": 2, "Least length": 2, "Most length": 5}
+        settings = {"Beam": 4, "Headlines": 2, "Minimum length": 2, "Maximum length": 5}
         for name, value in settings.items():
             page.get_by_role("spinbutton", name=name).fill(str(value))
         lede_box(page).fill(LEDES[1])
@@ -227,7 +227,7 @@ class TestErrors:
     def test_a_token_is_asked_for(self, blank: Page, log: Log, serve: Callable[..., Any]) -> None:
         with serve(token=TOKEN) as running:
             visit(blank, address(running))  # the example is public
-            field = blank.get_by_label("This server asks for a token")
+            field = blank.get_by_label("This server needs a token")
             expect(field).to_be_visible()
             write(blank, LEDES[0])
             expect(field).to_be_focused()
