@@ -39,7 +39,7 @@ class TrainConfig:
     """
 
     data: Annotated[DataConfig, ""]
-    system: Annotated[Any, "What is trained.", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
+    system: Annotated[Any, "The model, and its sizes.", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
     addons: Annotated[Sections, "", spread(ADDON_CONFIGS)] = Sections()
     init: Annotated[
         Initialization, "How weights start; as in the system's recipe.", by_name(INITIALIZATIONS)

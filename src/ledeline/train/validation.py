@@ -10,7 +10,7 @@ from ledeline import rouge
 from ledeline.core.progress import Progress, no_progress
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
-from ledeline.evaluation.alignment import Links, attention_links, spm_links, to_words
+from ledeline.evaluation.links import Links, attention_links, spm_links, to_words
 from ledeline.inference.attribution import teacher_force
 from ledeline.model.system import System
 from ledeline.search import greedy
