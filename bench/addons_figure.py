@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ledeline.config import SpmConfig
 from ledeline.core.errors import ScoreError
-from ledeline.corpus.columns import read_columns_alike
+from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation.figures import new_figure
 from ledeline.evaluation.significance import Comparison, Interval
 from ledeline.report.published import OWN_ROWS
@@ -110,7 +110,7 @@ def every_pair(study: "Study", test_set: str) -> Part:
 def wire_part(study: "Study", sources: Path) -> Part | None:
     """The news of wire agencies, by a table whose rows are the pairs."""
     columns = [(str(sources), name) for name in ("headline", "source")]
-    headlines, agencies = read_columns_alike(columns)
+    headlines, agencies = read_parallel_columns(columns)
     if tuple(map(clean, headlines)) != study.first["news"].texts.golds:
         raise ScoreError(f"{sources}: its headlines are not those of news; name that test set")
     wire = [is_wire(name) for name in agencies]

@@ -22,7 +22,7 @@ from ledeline.config import (
     SystemConfig,
 )
 from ledeline.config.toml import to_toml
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.synth.newsroom import Story, write
 from ledeline.text.profiles import PAPER

@@ -24,7 +24,7 @@ from ledeline.config import (
     SystemConfig,
     TextConfig,
 )
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.format.folder import describe
 from ledeline.model.systems.encdec import EncDec

@@ -144,7 +144,7 @@ def test_a_file_and_its_field(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id,story\n1,one two three four\n2\n3,five\n")
     shown = generate("--input", "in.csv", "--field", "story", cwd=tmp_path)
     assert shown.stdout == b"ONE TWO THREE\n\nFIVE\n"
-    assert shown.stderr == b"in.csv: line 3: 1 field, where the header has 2\n"
+    assert shown.stderr == b"in.csv: line 3: 1 field, but the header has 2\n"
 
 
 def test_a_spreadsheet_of_europe_keeps_how_it_is_written(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_format_of_a_file_can_be_said(tmp_path: Path) -> None:
 def test_the_format_of_standard_input_can_be_said(place: list[str]) -> None:
     shown = generate(*place, "--format", "csv", stdin=b'n;lede\r\n1;"one\r\ntwo"\r\nshort\r\n')
     assert shown.stdout == b"ONE TWO\n\n"
-    assert shown.stderr == b"standard input: line 4: 1 field, where the header has 2\n"
+    assert shown.stderr == b"standard input: line 4: 1 field, but the header has 2\n"
 
 
 def test_a_file_without_an_ending_has_a_lede_a_line(tmp_path: Path) -> None:
@@ -419,12 +419,12 @@ def test_ctrl_c_without_an_output() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["x", "--input", "in.txt"], "ledes are given and --input is too"),
-        (["in.txt"], "in.txt is a file; to read the ledes in it, say --input in.txt"),
-        (["a lede", "missing.txt"], "missing.txt is neither a lede nor a file that is there"),
+        (["x", "--input", "in.txt"], "ledes are given as arguments and with --input"),
+        (["in.txt"], "in.txt is a file; to read the ledes in it, use --input in.txt"),
+        (["a lede", "missing.txt"], "missing.txt is neither a lede nor an existing file"),
         (["--input", "in.csv", "--delimiter", "tab", "--format", "tsv"], "--delimiter tab: only CSV"),
         (["--input", "none.txt"], "none.txt: no such file"),
-        (["--input", "in.doc"], "in.doc: .doc is not read; save it as .txt"),
+        (["--input", "in.doc"], "in.doc: .doc files are not supported; save it as .txt"),
         (["--input", "in.csv"], "in.csv: no column is called 'lede'; name the column of the ledes"),
         (["--input", "in.csv", "--field", "stroy"], "there is no column 'stroy' (the nearest is 'story')"),
         (["--input", "in.txt", "--field", "x"], "in.txt: plain text has no column 'x'"),
@@ -436,7 +436,7 @@ def test_ctrl_c_without_an_output() -> None:
         (["x", "--n-best", "2", "--output", "out.csv"], "--n-best 2: a table has one headline a row"),
         (["x", "--output", "in.csv"], "in.csv is there already"),
         (["x", "--output", "out.csv", "--column", "source"], "there is a column 'source' already"),
-        (["a\tb", "--output", "out.tsv"], "command line: line 1 holds a tab"),
+        (["a\tb", "--output", "out.tsv"], "command line: line 1 has a tab"),
         (["x", "--output", "in.txt/out.csv"], "in.txt"),
         (["x", "--beam", "0"], "beam = 0: must be at least 1"),
     ],
@@ -474,7 +474,7 @@ def test_a_packed_file_that_breaks_off_keeps_what_was_done(tmp_path: Path) -> No
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"a\nb\n") + b"rubbish")
     shown = generate("--input", "in.txt.gz", "--output", "out.txt", cwd=tmp_path)
     assert shown.returncode == 2
-    assert b"in.txt.gz: line 3: the file breaks off here" in shown.stderr
+    assert b"in.txt.gz: line 3: the file cannot be read beyond this point" in shown.stderr
     assert (tmp_path / "out.txt").read_text() == "A\nB\n"
 
 

@@ -13,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadHeader, BadRow, Pair, Row
-from ledeline.corpus.tables import json_object, json_texts, parse_date, read_table, write_table
+from ledeline.corpus import InvalidHeader, InvalidRow, Pair, Row
+from ledeline.corpus.table_writer import write_table
+from ledeline.corpus.tables import json_object, json_strings, parse_date, read_table
 
 MAY = datetime.date(1994, 5, 12)
 
@@ -34,7 +35,7 @@ def texts(rows: list[Row]) -> list[tuple[str, str]]:
 
 
 def reasons(rows: list[Row]) -> list[tuple[int, str]]:
-    return [(row.line, row.reason) for row in rows if isinstance(row, BadRow)]
+    return [(row.line, row.reason) for row in rows if isinstance(row, InvalidRow)]
 
 
 def zstd(data: bytes) -> bytes:
@@ -70,7 +71,7 @@ def test_missing_file_and_folder(tmp_path, name):
 )
 def test_empty_file(tmp_path, name, suffix, data):
     path = written(tmp_path, name + suffix, data)
-    assert rows_of(path) == [BadRow(str(path), 0, "the file is empty", "")]
+    assert rows_of(path) == [InvalidRow(str(path), 0, "the file is empty", "")]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl"])
@@ -83,7 +84,7 @@ def test_rows_before_a_break_are_given(tmp_path, name):
         assert texts(pairs) == [(f"l{n}", f"h{n}") for n in range(len(pairs))]
         assert len(pairs) == 9
         assert broken.line == 10 + (name != "x.jsonl")
-        assert broken.reason.startswith("the file breaks off here")
+        assert broken.reason.startswith("the file cannot be read beyond this point")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_dates(text, date):
     + ["1994-05-123", "1994-05", "null", "١٩٩٤-٠٥-١٢", "-1994-05-12"],
 )
 def test_what_is_no_date(text):
-    with pytest.raises(ValueError, match="is no date: it must be written YYYY-MM-DD"):
+    with pytest.raises(ValueError, match="is not a date in the form YYYY-MM-DD"):
         parse_date(text)
 
 
@@ -143,16 +144,16 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
     rows = rows_of(path)
     assert texts(rows) == [("a", "A"), ("nul\0", "N"), ("z", "Z")]
     assert reasons(rows) == [
-        (3, "1 field, where the header has 2"),
-        (4, "3 fields, where the header has 2"),
+        (3, "1 field, but the header has 2"),
+        (4, "3 fields, but the header has 2"),
         (5, "a closing quote is followed by text instead of a comma"),
         (6, "it is not UTF-8: byte 0xff at byte 2"),
         (7, "line 8 is not UTF-8: byte 0xfe at byte 2"),
         (9, "a closing quote is followed by text instead of a comma (lines 9 to 10 are lost)"),
-        (11, "a carriage return stands outside quotes"),
+        (11, "there is a carriage return outside quotes"),
     ]
-    assert [row.text for row in rows if isinstance(row, BadRow)][3:5] == ["b\\xff,B", '"c']
-    assert str(rows[1]) == f"{path}: line 3: 1 field, where the header has 2"
+    assert [row.text for row in rows if isinstance(row, InvalidRow)][3:5] == ["b\\xff,B", '"c']
+    assert str(rows[1]) == f"{path}: line 3: 1 field, but the header has 2"
 
 
 def test_csv_quote_that_is_never_closed(tmp_path):
@@ -192,7 +193,7 @@ def test_missing_column_rejects_the_whole_file(tmp_path, name):
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b"lede,headline,lede\n", "the column 'lede' is there 2 times"),
+        (b"lede,headline,lede\n", "the column 'lede' occurs 2 times"),
         (b"lede,headlin\xff\n", "not UTF-8: byte 0xff"),
         (b"\n\n", "there is no header row, only blank lines"),
         (b"lede,headline\n", "there is no column 'date'"),
@@ -218,7 +219,7 @@ def test_bad_date_is_a_bad_row(tmp_path, name):
     write_table(tmp_path / name, table, ["lede", "headline", "date"])
     first, second, third, fourth = rows_of(tmp_path / name, "date")
     assert (first.date, third.date, fourth.date) == (MAY, None, MAY)
-    assert second.reason == "'12 May' is no date: it must be written YYYY-MM-DD"
+    assert second.reason == "'12 May' is not a date in the form YYYY-MM-DD"
     assert second.line == {"x.jsonl": 2, "x.parquet": 2}.get(name, 3)
     assert {row.date for row in rows_of(tmp_path / name)} == {None}
 
@@ -230,14 +231,14 @@ def test_csv_delimiters(tmp_path, delimiter):
     path = written(tmp_path, "x.csv", data)
     pair, bad = rows_of(path, "date")
     assert pair == Pair("a,;|\tb", "A", MAY, str(path), 2)
-    assert (bad.line, bad.reason) == (3, "2 fields, where the header has 4")
+    assert (bad.line, bad.reason) == (3, "2 fields, but the header has 4")
 
 
 def test_csv_delimiter_that_is_not_clear_rejects_the_file(tmp_path):
     path = written(tmp_path, "x.csv", "lede;headline;x|lede|headline\n1;2;3|4|5\n")
     (row,) = rows_of(path)
-    assert isinstance(row, BadHeader)
-    assert row.reason.startswith("the delimiter is not clear: ")
+    assert isinstance(row, InvalidHeader)
+    assert row.reason.startswith("the delimiter is ambiguous: ")
     rows = read_table(path, lede="lede", headline="headline", date=None, delimiter="|")
     assert texts(list(rows)) == [("4", "5")]
 
@@ -247,7 +248,7 @@ def test_csv_columns_that_are_missing_are_said_with_the_delimiter(tmp_path):
     (row,) = rows_of(path)
     assert str(row) == (
         f"{path}: line 1: there is no column 'lede'; the columns are 'published', 'title', "
-        "'standfirst', between semicolons"
+        "'standfirst', separated by semicolons"
     )
 
 
@@ -259,9 +260,9 @@ def test_tsv_knows_no_quotes(tmp_path):
     rows = rows_of(written(tmp_path, "x.tsv", data))
     assert texts(rows) == [('"a', 'A"'), ("'b", '\x0c"\rB'), ("f", "")]
     assert reasons(rows) == [
-        (5, "1 field, where the header has 2"),
+        (5, "1 field, but the header has 2"),
         (6, "not UTF-8: byte 0xff at byte 1"),
-        (7, "3 fields, where the header has 2"),
+        (7, "3 fields, but the header has 2"),
     ]
 
 
@@ -291,9 +292,9 @@ def test_jsonl_bad_lines_do_not_stop_the_reader(tmp_path):
     assert [row.line for row in rows] == [1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     found = [reason for _, reason in reasons(rows)]
     assert found[0].startswith("not JSON: Expecting")
-    assert found[1] == "the line is a list, and must be an object"
+    assert found[1] == "the line is a list, but must be an object"
     assert found[2].startswith("there is no column 'headline' (the nearest is 'Headline')")
-    assert found[3] == "the value of 'lede' is a number, and must be a string"
+    assert found[3] == "the value of 'lede' is a number, but must be a string"
     assert found[4] == "not usable JSON: it is nested too deeply"
     assert found[5].startswith("not usable JSON: Exceeds the limit")
     assert found[6] == "not UTF-8: byte 0xff at byte 1"
@@ -313,8 +314,8 @@ def test_what_is_wrong_with_json_reads_well():
     [("true", "true or false"), ("1.5", "a number"), ("[]", "a list"), ("{}", "an object")],
 )
 def test_what_is_no_string_is_named_as_in_json(value, name):
-    with pytest.raises(ValueError, match=f"the value of 'lede' is {name}, and must be a string"):
-        json_texts(json_object(f'{{"lede": {value}}}'), ["lede"])
+    with pytest.raises(ValueError, match=f"the value of 'lede' is {name}, but must be a string"):
+        json_strings(json_object(f'{{"lede": {value}}}'), ["lede"])
 
 
 def test_jsonl_dates(tmp_path):
@@ -323,7 +324,7 @@ def test_jsonl_dates(tmp_path):
     path = written(tmp_path, "x.jsonl", "\n".join([*lines, '{"lede": "a", "headline": "A"}']))
     rows = rows_of(path, "date")
     assert [row.date for row in rows[:3]] == [MAY, None, None]
-    assert reasons(rows)[0] == (4, "the value of 'date' is a number, and must be a string")
+    assert reasons(rows)[0] == (4, "the value of 'date' is a number, but must be a string")
     assert reasons(rows)[1][1].startswith("there is no column 'date'")
     assert len(texts(rows_of(path))) == 5
 
@@ -416,7 +417,7 @@ def test_parquet_column_that_is_not_of_strings(tmp_path, column, kind):
     path = parquet(tmp_path, lede=column, headline=["A"])
     (row,) = rows_of(path)
     assert row.line == 0
-    assert row.reason.startswith(f"the column 'lede' is not of strings but of {kind}")
+    assert row.reason.startswith(f"the column 'lede' must hold strings, but its type is {kind}")
     assert row.file == str(path)
     path = parquet(tmp_path, lede=["a"], headline=["A"], date=column)
     assert reasons(rows_of(path, "date"))[0][0] == 0
@@ -432,7 +433,7 @@ def test_parquet_missing_and_doubled_columns(tmp_path):
     )
     table = pa.table([["a"], ["b"], ["A"]], names=["lede", "lede", "headline"])
     pq.write_table(table, path)
-    assert reasons(rows_of(path)) == [(0, "the column 'lede' is there 2 times")]
+    assert reasons(rows_of(path)) == [(0, "the column 'lede' occurs 2 times")]
 
 
 def test_parquet_text_that_is_not_utf8(tmp_path):
@@ -440,7 +441,7 @@ def test_parquet_text_that_is_not_utf8(tmp_path):
     bad = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"a\xffbc")])
     path = parquet(tmp_path, lede=bad, headline=["A", "B", "C"])
     assert rows_of(path) == [
-        BadRow(str(path), 1, "not UTF-8", "a\\xff\tA"),
+        InvalidRow(str(path), 1, "not UTF-8", "a\\xff\tA"),
         Pair("b", "B", None, str(path), 2),
         Pair("c", "C", None, str(path), 3),
     ]
@@ -467,7 +468,7 @@ def test_packed_parquet_leaves_no_copy_behind(tmp_path, monkeypatch, suffix):
     assert list((tmp_path / "tmp").iterdir()) == []
     (row,) = rows_of(written(tmp_path, f"x.parquet{suffix}", packed[:-5]))
     assert row.line == 0
-    assert row.reason.startswith("the file breaks off here")
+    assert row.reason.startswith("the file cannot be read beyond this point")
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -476,7 +477,7 @@ def test_broken_parquet_names_the_file(tmp_path):
     data = path.read_bytes()
     for broken in (b"PAR1", b"no table\n" * 100, data[:-1], data[: len(data) // 2]):
         (row,) = rows_of(written(tmp_path, "x.parquet", broken))
-        assert str(row).startswith(f"{path}: not a sound Parquet file: ")
+        assert str(row).startswith(f"{path}: not a valid Parquet file: ")
         assert "\n" not in row.reason
 
 
@@ -493,7 +494,7 @@ def test_parquet_that_breaks_half_way_gives_the_rows_before(tmp_path):
     assert len(pairs) >= 16_384
     assert texts(pairs) == [(text, text) for text in column[: len(pairs)]]
     assert broken.line == len(pairs) + 1
-    assert broken.reason.startswith("not a sound Parquet file")
+    assert broken.reason.startswith("not a valid Parquet file")
 
 
 # -- streams -----------------------------------------------------------------------------------
@@ -566,7 +567,7 @@ def test_only_the_named_columns_are_written_in_order(tmp_path):
 @pytest.mark.parametrize("value", ["a\tb", "a\n", "\r"])
 def test_tsv_refuses_what_it_cannot_hold(tmp_path, value):
     rows = [{"lede": "a", "headline": "A"}, {"lede": "b", "headline": value}]
-    with pytest.raises(CorpusError, match=r"x\.tsv: row 2 holds a tab or a line end"):
+    with pytest.raises(CorpusError, match=r"x\.tsv: row 2 has a tab or a line end"):
         write_table(tmp_path / "x.tsv", rows, LEDE_HEADLINE)
     assert list(tmp_path.iterdir()) == []
 
@@ -574,7 +575,7 @@ def test_tsv_refuses_what_it_cannot_hold(tmp_path, value):
 @pytest.mark.parametrize("suffix", WRITABLE)
 def test_failed_writing_leaves_the_old_file(tmp_path, suffix):
     path = written(tmp_path, f"x{suffix}", b"old")
-    with pytest.raises(CorpusError, match="row 2 holds half a character"):
+    with pytest.raises(CorpusError, match="row 2 has a lone surrogate"):
         write_table(path, [{"a": "x"}, {"a": "\ud800"}], ["a"])
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

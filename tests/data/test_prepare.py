@@ -16,10 +16,10 @@ from ledeline.cli import app
 from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig, SystemConfig
 from ledeline.config.toml import load
 from ledeline.core.errors import ConfigError, CorpusError, DatasetError, LedelineError
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset
-from ledeline.data.prepare import Prepared, prepare
+from ledeline.data.prepare import PrepareResult, prepare
 from ledeline.model.format.folder import describe
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
@@ -39,7 +39,7 @@ def stories(number: int, seed: int = 1) -> list[dict[str, object]]:
     return [dict(story._asdict()) for story in generate(number, seed)]
 
 
-def run(tmp_path: Path, text: str, *overrides: str) -> Prepared:
+def run(tmp_path: Path, text: str, *overrides: str) -> PrepareResult:
     path = tmp_path / "config.toml"
     path.write_text(text)
     options = [
@@ -282,7 +282,7 @@ class TestSplits:
         prepared = run(tmp_path, TABLE, *options)
         assert prepared.warnings == (
             "split.valid_from = 2025-01-05 and split.test_from = 2025-01-06 leave only 4 of 20 pairs "
-            "for training (1 validate, 15 test); set another date, for the pairs are of 2025-01-01 to "
+            "for training (1 validate, 15 test); choose a date among those of the pairs, 2025-01-01 to "
             "2025-01-20",
         )
         files = [f"--corpus.root={tmp_path}", f"--dataset.output={tmp_path / 'again'}"]
@@ -297,7 +297,7 @@ class TestSplits:
     def test_a_split_without_a_pair_says_from_when_pairs_are(self, tmp_path: Path) -> None:
         rows = [row | {"date": f"2025-01-{day:02}"} for day, row in enumerate(stories(9), start=1)]
         write_jsonl(tmp_path / "train.jsonl", rows)
-        with pytest.raises(ConfigError, match=r"no pair .* valid; .* of 2025-01-01 to 2025-01-09$"):
+        with pytest.raises(ConfigError, match=r"no pair .* valid; .* pairs, 2025-01-01 to 2025-01-09$"):
             run(tmp_path, TABLE, "--split.by=date", "--split.valid_from=2026-01-01")
 
     @pytest.mark.parametrize(
@@ -409,10 +409,10 @@ class TestFilters:
 
     def test_nothing_left_to_train_on(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(5))
-        with pytest.raises(CorpusError, match=r"no pair is left to train on.*lede too short 5"):
+        with pytest.raises(CorpusError, match=r"no training pair is left; .*lede too short 5"):
             run(tmp_path, TABLE, "--filter.min_lede_words=1000")
         write_jsonl(tmp_path / "train.jsonl", [{"lede": "a b", "headline": "a b"}])
-        with pytest.raises(CorpusError, match=r"no pair is left .*headline longer than lede .* 1$"):
+        with pytest.raises(CorpusError, match=r"no training pair is left.*headline longer than lede .* 1$"):
             run(tmp_path, TABLE)
         assert not (tmp_path / "out").exists()
 
@@ -453,10 +453,10 @@ class TestBadRows:
             (b"title;text\n", [], "semicolons; name yours with --corpus.lede and --corpus.headline"),
             (b"lede,headline\n", DATED, "; name yours with --corpus.lede and --corpus.headline, and --corpus.date"),
             (b"lede;headline;x|lede|headline\n", [], "; name it with --corpus.delimiter"),
-            (b"lede,lede,headline\n", [], "the column 'lede' is there 2 times; mend it"),
+            (b"lede,lede,headline\n", [], "the column 'lede' occurs 2 times; correct it"),
             (b"lede,headline\xe9\n", [], "at byte 14; save the file as UTF-8"),
             (b"lede,headline\nx,\xe9\n", [], "; save the file as UTF-8, or skip such rows with --corpus.bad_rows=skip"),
-            (b"lede,headline\nx\n", [], "; mend it, or skip such rows with --corpus.bad_rows=skip"),
+            (b"lede,headline\nx\n", [], "; correct it, or skip such rows with --corpus.bad_rows=skip"),
         ],
     )  # fmt: skip
     def test_what_to_do_never_loses_all_rows(
@@ -496,7 +496,7 @@ class TestBadRows:
 
     def test_parallel_files_come_in_twos(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text("x\n")
-        with pytest.raises(CorpusError, match="a lede file, then its headline file"):
+        with pytest.raises(CorpusError, match="a lede file and then its headline file"):
             run(tmp_path, TABLE, "--corpus.format=parallel", "--corpus.train=a.txt")
 
 

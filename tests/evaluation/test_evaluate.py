@@ -15,8 +15,8 @@ from ledeline import rouge
 from ledeline.config import SearchConfig
 from ledeline.core.atomic import exclusive_lock
 from ledeline.core.errors import CorpusError, ScoreError
-from ledeline.corpus.tables import write_table
-from ledeline.corpus.testsets import EvaluationSet, read_test_set
+from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
+from ledeline.corpus.table_writer import write_table
 from ledeline.evaluation import audit as audits
 from ledeline.evaluation import evaluate as module
 from ledeline.evaluation.evaluate import Judging, Outcome, System, evaluate
@@ -63,7 +63,7 @@ def unspelling(make_model: Callable[..., Path]) -> System:
 def room(tmp_path_factory: pytest.TempPathFactory) -> EvaluationSet:
     path = tmp_path_factory.mktemp("room") / "room.jsonl"
     write_table(path, (story._asdict() for story in generate(12, 7)), Story._fields)
-    return read_test_set(str(path))
+    return read_evaluation_set(str(path))
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ledeline.config import OptimizerConfig
-from ledeline.data.batches import Position
+from ledeline.data.batches import BatchPosition
 from ledeline.train.state import TrainState, learning_rate
 
 
@@ -17,7 +17,7 @@ def test_the_rate_is_halved_each_epoch_from_the_tenth() -> None:
 
 def test_standing_survives_json_bit_for_bit() -> None:
     for loss in (math.inf, 2.0 / 3, 5e-324):
-        train_state = TrainState(7, Position(1, 2), loss, 5, 1, "")
+        train_state = TrainState(7, BatchPosition(1, 2), loss, 5, 1, "")
         assert TrainState.from_json(json.loads(json.dumps(train_state.to_json()))) == train_state
 
 
@@ -27,7 +27,7 @@ class TestValidated:
     def after(self, *losses: float) -> TrainState:
         train_state = TrainState()
         for epoch, loss in enumerate(losses, start=1):
-            train_state = train_state.stepped(Position(epoch, 0)).validated(loss, self.CONFIG)
+            train_state = train_state.stepped(BatchPosition(epoch, 0)).validated(loss, self.CONFIG)
         return train_state
 
     def test_the_best_is_remembered(self) -> None:
@@ -52,7 +52,7 @@ class TestValidated:
         assert done.judged(self.CONFIG).finished
 
     def test_in_the_middle_of_an_epoch_patience_does_not_end_it(self) -> None:
-        begun = replace(self.after(2.0, 2.1), position=Position(2, 5), epochs_since_best=2)
+        begun = replace(self.after(2.0, 2.1), position=BatchPosition(2, 5), epochs_since_best=2)
         assert not begun.judged(self.CONFIG).finished
 
 

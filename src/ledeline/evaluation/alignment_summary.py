@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from ledeline.core.progress import Progress, no_progress
 from ledeline.core.shuffle import permutation
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.evaluation.aligner import align
 from ledeline.evaluation.alignment import AlignmentScore, Links, num_words, quality, read_gold
 from ledeline.evaluation.heatmap import heat_map

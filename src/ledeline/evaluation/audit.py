@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ledeline.core.errors import ScoreError
-from ledeline.corpus.columns import read_columns_alike
+from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation import odd_words
 from ledeline.evaluation.odd_words import Odd
 from ledeline.text.profiles import Profile
@@ -138,7 +138,7 @@ def audit_files(
 ) -> Audited:
     """Audit the headlines of files; words are those of a profile, or what spaces part."""
     files = [(name, "headline") for name in (*outputs, reference)]
-    columns = read_columns_alike([*files, (source, "lede")] if source is not None else files)
+    columns = read_parallel_columns([*files, (source, "lede")] if source is not None else files)
     words = [[split(text, profile) for text in column] for column in columns]
     sources = None if source is None else words.pop()
     references = words.pop()

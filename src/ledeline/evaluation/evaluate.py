@@ -22,8 +22,8 @@ from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.core.signals import Interrupted, Stop
-from ledeline.corpus.inputs import Texts
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
+from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import audit as audits
 from ledeline.evaluation import scoring
 from ledeline.evaluation.alignment_summary import alignment_summary, read_links
@@ -243,9 +243,9 @@ def _write_headlines(
     """Write those that are missing; return the seconds it took, if all were."""
     path = folder / test_set.name / HEADLINES
     anew, began = not path.exists(), time.monotonic()
-    given = Texts(test_set.ledes)
+    given = TextInput(test_set.ledes)
     with (
-        Notes(lambda _: None, given.noun, everything=False, warnings=False) as notes,
+        Notes(lambda _: None, given.unit, everything=False, warnings=False) as notes,
         open_output(path, given, as_json=True, resume=True) as output,
     ):
         outcome = generate(

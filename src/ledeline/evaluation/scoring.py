@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ledeline import rouge
 from ledeline.core.progress import Progress, no_progress
-from ledeline.corpus.columns import read_columns_alike
+from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation.significance import SEED, Comparison, Interval, compare, intervals
 from ledeline.rouge import Rouge
 
@@ -103,7 +103,7 @@ def score_files(
     Two systems are compared by F1, or by recall where texts are cut to a number of bytes.
     """
     names = [outputs, *references, *([] if compare is None else [compare])]
-    texts, *others = read_columns_alike([(name, "headline") for name in names])
+    texts, *others = read_parallel_columns([(name, "headline") for name in names])
     wanted = list(zip(*others[: len(references)], strict=True))
     scores = rouge.score_all(texts, wanted, settings, progress)
     signature = rouge.signature(settings, len(references))

@@ -129,7 +129,8 @@ def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> 
     except ValueError:
         raise kind(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != wanted_format:
-        raise kind(f"{path} does not describe a {wanted_format.removeprefix('ledeline-')}")
+        described = wanted_format.removeprefix("ledeline-")
+        raise kind(f"{path} does not describe a {described} of ledeline")
     if "checksum" in about and not checksum_matches(about):
         raise kind(f"{path} was changed after it was written")
     name = about.get("profile")

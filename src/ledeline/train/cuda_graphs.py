@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress
-from ledeline.data.batches import Batches, Draw, Plan
+from ledeline.data.batches import Batches, EpochPlan, PlannedBatch
 from ledeline.model.layers.dropout import WHOLE
 from ledeline.train.device_data import NumSteps, Resident, Shape, shapes_of, size_of
 from ledeline.train.processes import World
@@ -103,7 +103,7 @@ class Captured:
         self._counts = put(len(batches), dtype=torch.float64)  # pairs of each batch
         self._number = put(1, dtype=torch.int64)  # of the batch, in its epoch
         self._places = torch.arange(batches.size, device=model.device)
-        self._plan: Plan | None = None
+        self._plan: EpochPlan | None = None
         self._shapes: list[Shape] = []  # of the plan's batches
         self._replays: dict[Shape, Work] = {}
         self.figures: dict[str, Any] = {}
@@ -127,7 +127,7 @@ class Captured:
         if model.device.type == "cuda":
             self.figures["gpu_memory"] = torch.cuda.memory_reserved()
 
-    def take(self, draw: Draw) -> None:
+    def take(self, draw: PlannedBatch) -> None:
         """Learn from the pairs of a batch."""
         if draw.plan is not self._plan:
             self._load(draw.plan)
@@ -145,7 +145,7 @@ class Captured:
         present = (self._places[:height] < count).float()  # (B,)
         self._step(self._resident.pairs(rows, *sides), 1 / count.squeeze(0), present)
 
-    def _load(self, plan: Plan) -> None:
+    def _load(self, plan: EpochPlan) -> None:
         """Put the order of an epoch on the device; the last pair of a batch fills it up."""
         starts, stops = plan.bounds[:, :1], plan.bounds[:, 1:]  # (batches, 1)
         places = np.minimum(starts + np.arange(self._rows.shape[1]), stops - 1)
@@ -185,7 +185,7 @@ def _read(
     return Resident(batches.split, num_steps, device), shapes(map(batches.plan, epochs), num_steps)
 
 
-def shapes(plans: Iterable[Plan], num_steps: NumSteps) -> Counter[Shape]:
+def shapes(plans: Iterable[EpochPlan], num_steps: NumSteps) -> Counter[Shape]:
     """Every shape that these epochs have, and how often."""
     return Counter(shape for plan in plans for shape in shapes_of(plan, num_steps))
 

@@ -105,7 +105,7 @@ def train(
 
         # The steps.
         clock, stops, next_look, saved = Clock(), False, train_state.step + 1, time.monotonic()
-        for draw, behind in batches.draws(train_state.position):
+        for draw, behind in batches.planned_from(train_state.position):
             if train_state.finished or stops:
                 break
             rate = learning_rate(config.train, train_state.position.epoch)

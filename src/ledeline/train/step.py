@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ledeline.config import TrainConfig
 from ledeline.core.progress import Progress
-from ledeline.data.batches import Batches, Draw
+from ledeline.data.batches import Batches, PlannedBatch
 from ledeline.data.dataset import Batch
 from ledeline.model.layers.dropout import WHOLE, Share
 from ledeline.model.pairs import Pairs
@@ -73,7 +73,7 @@ class Steps(Protocol):
     def prepare(self, progress: Progress) -> None:
         """Do all that has to be done before the first one."""
 
-    def take(self, draw: Draw) -> None:
+    def take(self, draw: PlannedBatch) -> None:
         """Learn from the pairs of a batch."""
 
     @property
@@ -94,13 +94,13 @@ class Plain:
     def prepare(self, progress: Progress) -> None:
         """There is nothing to do."""
 
-    def take(self, draw: Draw) -> None:
+    def take(self, draw: PlannedBatch) -> None:
         """Learn from this process's pairs of a batch.
 
         Gradients are averaged over the processes, so each weighs its sum with their number. A
         process without a pair of a small batch goes along with a stand-in that is not counted.
         """
-        batch, world, model = self._batches.gather(draw), self._world, self._step.model
+        batch, world, model = self._batches.read(draw), self._world, self._step.model
         if len(batch.sources):
             model.dropout.share = Share(world.rank, world.size, batch.num_pairs)
             self._step(model.pairs(batch), world.size / batch.num_pairs)
