@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ledeline.config import SpmConfig
 from ledeline.core.errors import ScoreError
 from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation.figures import new_figure
 from ledeline.evaluation.significance import Comparison, Interval
+from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.report.published import OWN_ROWS
 from ledeline.text.profiles import clean
 from wire import is_wire
@@ -31,7 +31,7 @@ SYSTEMS = dict(
     zip(("encdec", "sgate", "spm", "both"), [row.system for row in OWN_ROWS], strict=True)
 )
 WITH_SPM = ("spm", "both")
-PAPER_C = SpmConfig().c
+PAPER_C = SourcePredictionConfig().c
 NAME = re.compile(rf"({'|'.join(SYSTEMS)})-s([0-9]+)(?:-c([0-9]+(?:\.[0-9]+)?))?")
 NUM_ALL = 1_566_339  # training pairs of the news: bench/README.md
 QUARTERS = ("lowest", "second", "third", "highest")

@@ -27,7 +27,7 @@ import torch
 import quick
 import tiny
 from ledeline import rouge
-from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, SystemConfig
+from ledeline.config import SearchConfig
 from ledeline.corpus.inputs import FileInput
 from ledeline.data.dataset import padded
 from ledeline.inference.generate import generate
@@ -36,9 +36,13 @@ from ledeline.inference.headliner import Headliner, Options, open_model
 from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
 from ledeline.inference.source_text import Lede
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
 from ledeline.model.format.folder import ModelBundle
 from ledeline.model.gpu import dispatch
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.search import Hypothesis, search
 from ledeline.search.beam import PACES, Pace
 from ledeline.synth.newsroom import generate as newsroom
@@ -123,11 +127,8 @@ def untrained(options: argparse.Namespace) -> ModelBundle:
     profile, stories = PROFILES["paper"], newsroom(options.stories, 1)
     words = Counter(word for story in stories for word in profile.words(story.lede))
     subwords = Subwords.learn(words, options.merges, unknown_words=profile.unknown_words)
-    gate, spm = GateConfig(enabled=True), SpmConfig(enabled=True)
-    system = SystemConfig(model=options.sizes, gate=gate, spm=spm)
-    return ModelBundle(
-        EncDec(system, len(subwords)).eval().to(DEVICE), Tokenizer(profile, subwords)
-    )
+    system = SystemConfig.of(options.sizes, SelectiveGateConfig(), SourcePredictionConfig())
+    return ModelBundle(build(system, len(subwords)).eval().to(DEVICE), Tokenizer(profile, subwords))
 
 
 def ledes_of(options: argparse.Namespace) -> list[str]:
@@ -200,7 +201,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--batch", type=int, help="ledes in a batch, where not ours to choose")
     parser.add_argument("--turns", type=int, default=3)
-    parser.set_defaults(stories=20_000, merges=5_000, sizes=ModelConfig())
+    parser.set_defaults(stories=20_000, merges=5_000, sizes=EncDecConfig())
     sizes = {"stories": 16, "merges": tiny.MERGES, "sizes": tiny.MODEL}
     references = partial(tiny.lines, "headlines.txt", "headline")
     quick.offer(parser, **sizes, number=8, plain=4, turns=1, references=references)

@@ -26,10 +26,10 @@ import tiny
 SYSTEMS = ("encdec", "sgate", "spm", "both")
 CONFIGS = {"both": "sgate-spm"}  # where a configuration is called otherwise
 TINY = [
-    f"model.embedding_size={tiny.MODEL.embedding_size}",
-    f"model.hidden_size={tiny.MODEL.hidden_size}",
+    f"system.embedding_size={tiny.MODEL.embedding_size}",
+    f"system.hidden_size={tiny.MODEL.hidden_size}",
     "train.epochs=1",
-    "train.learning_rate=0.1",  # so that they differ
+    "optimizer.learning_rate=0.1",  # so that they differ
     "validation.headlines=4",
 ]
 SIZES = {"n20k": 20_000, "n100k": 100_000, "n400k": 400_000}
@@ -48,7 +48,7 @@ class Recipe:
         """For `ledeline train`."""
         return [
             f"--train.epochs={self.epochs}",
-            f"--train.halve_from={self.halve_from}",
+            f"--schedule.halve_from={self.halve_from}",
             *([] if self.patience == 2 else [f"--train.patience={self.patience}"]),
         ]
 
@@ -157,7 +157,7 @@ def tuned(places: Places, system: str) -> Run:
     options = [
         f"--data.dataset={places.data / 'gigaword'}",
         f"--train.start_from={places.output / 'runs' / 'all' / f'{system}-s1' / 'best'}",
-        "--train.learning_rate=0.0005",
+        "--optimizer.learning_rate=0.0005",
         *Recipe(6, 3).options,
     ]
     return Run(f"tuned/{system}-s1", places.config(system), options, ("rush",))
@@ -170,7 +170,7 @@ def natural(places: Places) -> Run:
 
 def narrow(places: Places) -> Run:
     """The first epochs of the model in the box in the paper's sizes: what the wider layers buy."""
-    sizes = "--model.embedding_size=200", "--model.hidden_size=400"
+    sizes = "--system.embedding_size=200", "--system.hidden_size=400"
     return boxed(places, "natural/narrow-s1", replace(RECIPES["natural"], epochs=4), *sizes)
 
 

@@ -177,7 +177,7 @@ def num_bytes(model: EncDec, pairs: Pairs) -> int:
     (b, i), (_, j) = pairs.sources.shape, pairs.targets.shape
     parameters = sum(one.numel() for one in model.parameters())
     kept = b * (i * (d + 13 * h * layers) + j * (d + 6 * h * layers + 2 * h + i))
-    return 32 * parameters + 6 * b * j * v * (1 + len(model.heads)) + 4 * kept
+    return 32 * parameters + 6 * b * j * v * len(model.loss_names) + 4 * kept
 
 
 def measured(

@@ -17,36 +17,37 @@ from torch import Tensor
 
 from ledeline.config import (
     DataConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     RunConfig,
-    SpmConfig,
-    SystemConfig,
-    TrainConfig,
 )
 from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, PlannedBatch
 from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk, Split
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
 from ledeline.model.gpu.dispatch import kernel_mode
 from ledeline.model.pairs import Pairs
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
-from ledeline.train.cuda_graphs import Captured, CudaGraphs, Work
-from ledeline.train.device_data import Resident
+from ledeline.train.config import TrainConfig
+from ledeline.train.cuda_graphs import CapturedSteps, CudaGraphs, Work
+from ledeline.train.device_data import DeviceSplit
+from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.precision import precision
-from ledeline.train.step import Step, adam, set_rate
+from ledeline.train.step import TrainStep
 from rows import Column, Rows, Table
 from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids, training_step
 
 CLOSE = 1e-4  # in float32
 LEARNING_RATE = 1e-3
 SYSTEMS = {
-    SystemConfig(gate=gate, spm=spm).name: (gate, spm)
-    for spm in (SpmConfig(), SpmConfig(enabled=True))
-    for gate in (GateConfig(), GateConfig(enabled=True))
+    SystemConfig.of(EncDecConfig(), *gate, *spm).name: (*gate, *spm)
+    for spm in ((), (SourcePredictionConfig(),))
+    for gate in ((), (SelectiveGateConfig(),))
 }
 MAIN_SYSTEMS = ("EncDec", "EncDec+sGate+SPM")
 
@@ -60,12 +61,11 @@ class Shape(NamedTuple):
 
 
 def configured(
-    name: str, sizes: ModelConfig, dataset: Path, train: OptimizerConfig, **more: Any
+    name: str, sizes: EncDecConfig, dataset: Path, train: LoopConfig, **more: Any
 ) -> TrainConfig:
     """How a system is trained."""
-    gate, spm = SYSTEMS[name]
-    data = DataConfig(dataset=dataset)
-    return TrainConfig(data=data, model=sizes, gate=gate, spm=spm, train=train, **more)
+    model, data = SystemConfig.of(sizes, *SYSTEMS[name]), DataConfig(dataset=dataset)
+    return TrainConfig(data=data, system=sizes, addons=model.addons, train=train, **more)
 
 
 # --- the ways to take a step ----------------------------------------------------------------------
@@ -92,20 +92,21 @@ class Made:
             name,
             replace(sizes.model, dropout=dropout),
             Path("made-up"),
-            OptimizerConfig(batch_size=shape.batch),
+            LoopConfig(batch_size=shape.batch),
             run=RunConfig(precision=precision),
         )
         self.split, self.shape, self.run = made_up(sizes, shape), shape, config.run
-        self.model = EncDec(config.system, sizes.vocabulary).to(DEVICE).train()
-        self.step = Step(self.model, self.model, adam(self.model), config)
+        self.model = build(config.model, sizes.vocabulary).to(DEVICE).train()
+        optimizer = build_optimizer(config.optimizer, self.model.parameters(), self.model.device)
+        self.step = TrainStep(self.model, self.model, optimizer, config)
         set_rate(self.step.optimizer, LEARNING_RATE)
 
     def pairs(self) -> Pairs:
         """The batch on the device."""
         model, (batch, source, headline) = self.model, self.shape
         width = int(model.num_steps(np.array([source]), np.array([headline - 1]))[0])
-        resident = Resident(self.split, model.num_steps, model.device)
-        return resident.pairs(torch.arange(batch, device=DEVICE), source, width)
+        on_device = DeviceSplit(self.split, model.num_steps, model.device)
+        return on_device.pairs(torch.arange(batch, device=DEVICE), source, width)
 
 
 class Calls:
@@ -115,7 +116,7 @@ class Calls:
         """Do it."""
         work()
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Nothing to hand back."""
 
     def capture(self, work: Work) -> Work:
@@ -152,9 +153,9 @@ def plain_captured(made: Made) -> Work:
 def fast(made: Made) -> Work:
     """As `ledeline train` does it; the shape is exactly the one asked for."""
     batches = Batches(made.split, size=made.shape.batch, seed=1)
-    steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
+    steps = CapturedSteps(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
     steps.prepare(no_progress)
-    return partial(steps.take, PlannedBatch(batches.plan(0), 0))
+    return partial(steps.run, PlannedBatch(batches.plan(0), 0))
 
 
 def inside(wanted: Any, work: Work) -> Work:

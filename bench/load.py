@@ -30,7 +30,7 @@ import torch
 import quick
 import tiny
 from ledeline.inference.headliner import Headliner
-from ledeline.server.schemas import answer
+from ledeline.server.schemas import headline_as_dict
 from load_client import busy
 from machine import described
 from rows import Column, Rows, Table
@@ -130,7 +130,7 @@ class Offline:
         found = list(self._headliner.stream(self._texts, beam=self._beam))
         took = time.perf_counter() - start
         others = busy() - machine - (time.process_time() - own)
-        headlines = [answer(one, heat_map=False) for one in found]
+        headlines = [headline_as_dict(one, heat_map=False) for one in found]
         self.answers = json.loads(json.dumps(headlines))  # as they come over the wire
         return {"rate": len(found) / took, "others": others / took}
 

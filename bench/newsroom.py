@@ -21,41 +21,39 @@ from ledeline.config import (
     CorpusConfig,
     DataConfig,
     DatasetConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     PrepareConfig,
     RunConfig,
     SearchConfig,
     SplitConfig,
-    SpmConfig,
     SubwordConfig,
     TextConfig,
-    TrainConfig,
     ValidationConfig,
 )
 from ledeline.core.provenance import commit
 from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
 from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
-from ledeline.evaluation.aligner import METHODS
-from ledeline.evaluation.audit import KINDS
-from ledeline.evaluation.evaluate import Judging, System, evaluate
+from ledeline.evaluation.alignment_methods import METHODS
+from ledeline.evaluation.evaluate import EvaluatedSystem, EvaluationConfig, evaluate
 from ledeline.evaluation.folder import ALIGNMENT
+from ledeline.evaluation.odd_words import KINDS
 from ledeline.inference.headliner import Headliner, Options, system_name
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.report import write_report
 from ledeline.synth.newsroom import Story, generate
 from ledeline.train.callbacks import NullCallback, StepReport
+from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
+from ledeline.train.optimizers import AdamConfig
+from ledeline.train.schedules import HalvingSchedule
 from ledeline.train.validation import Validation
 from machine import described
 
-SYSTEMS = {
-    "encdec": (False, False),
-    "sgate": (True, False),
-    "spm": (False, True),
-    "sgate-spm": (True, True),
-}  # gate, SPM
+_GATE, _SPM = {"sgate": SelectiveGateConfig()}, {"spm": SourcePredictionConfig()}
+SYSTEMS = {"encdec": {}, "sgate": _GATE, "spm": _SPM, "sgate-spm": _GATE | _SPM}  # their add-ons
 TEST_SET = "newsroom"
 TEST_SEED = 2  # stories 0, 1, ... of this seed are for testing; those of seed 1 for training
 
@@ -66,18 +64,18 @@ class Lines(NullCallback):
     def __init__(self, name: str, every: int) -> None:
         self._name, self._every = name, every
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """Print a line every so many steps."""
-        if look.step % self._every == 0:
+        if report.step % self._every == 0:
             print(
-                f"{self._name}: epoch {look.epoch} step {look.step} per token "
-                f"{look.means.per_token:.3f} {look.pairs_per_second:,.0f} pairs/s",
+                f"{self._name}: epoch {report.epoch} step {report.step} per token "
+                f"{report.losses.per_token:.3f} {report.pairs_per_second:,.0f} pairs/s",
                 flush=True,
             )
 
     def on_validation(self, validation: Validation) -> None:
         """Print the figures of an epoch."""
-        print(f"{self._name}: {validation.figures}", flush=True)
+        print(f"{self._name}: {validation.metrics}", flush=True)
 
     def on_message(self, sentence: str) -> None:
         """Print a sentence."""
@@ -103,19 +101,13 @@ def made_dataset(options: argparse.Namespace) -> Path:
 
 
 def trained(name: str, dataset: Path, options: argparse.Namespace) -> None:
-    gate, spm = SYSTEMS[name]
     config = TrainConfig(
         data=DataConfig(dataset=dataset),
-        model=ModelConfig(embedding_size=options.embedding, hidden_size=options.hidden),
-        gate=GateConfig(enabled=gate),
-        spm=SpmConfig(enabled=spm),
-        train=OptimizerConfig(
-            batch_size=options.batch,
-            learning_rate=options.rate,
-            epochs=options.epochs,
-            halve_from=options.halve_from,
-            seed=options.seed,
-        ),
+        system=EncDecConfig(embedding_size=options.embedding, hidden_size=options.hidden),
+        addons=SYSTEMS[name],
+        optimizer=AdamConfig(learning_rate=options.rate),
+        schedule=HalvingSchedule(halve_from=options.halve_from),
+        train=LoopConfig(batch_size=options.batch, epochs=options.epochs, seed=options.seed),
         validation=ValidationConfig(headlines=options.headlines, samples=0),
         run=RunConfig(checkpoint_every=2000),
     )
@@ -132,16 +124,18 @@ def judged(name: str, test_set: EvaluationSet, options: argparse.Namespace) -> d
     """Evaluate a system, if that is not done, and read what came of it."""
     best, folder = options.folder / name / "best", options.folder / "evaluations" / name
     headliner = Headliner.load(best)
-    outcome = evaluate(
-        System(headliner, (str(best),), system_name(headliner)),
+    result = evaluate(
+        EvaluatedSystem(headliner, (str(best),), system_name(headliner)),
         [test_set],
         folder,
-        Judging(options=Options(search=SearchConfig(beam=options.beam), replace_unknown=False)),
+        EvaluationConfig(
+            options=Options(search=SearchConfig(beam=options.beam), replace_unknown=False)
+        ),
         command=shlex.join(["python", *sys.argv]),
         resume=True,
     )
     aligned = json.loads((folder / test_set.name / ALIGNMENT).read_text())
-    return outcome.summary | {"quality": aligned["quality"]}
+    return result.summary.as_dict() | {"quality": aligned["quality"]}
 
 
 def tables(results: Sequence[dict[str, Any]]) -> str:

@@ -13,23 +13,24 @@ from tempfile import TemporaryDirectory
 from ledeline.config import (
     CorpusConfig,
     DatasetConfig,
-    GateConfig,
-    ModelConfig,
     PrepareConfig,
     SplitConfig,
-    SpmConfig,
     SubwordConfig,
-    SystemConfig,
 )
 from ledeline.config.toml import to_toml
 from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.synth.newsroom import Story, write
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 
-MODEL = ModelConfig(embedding_size=6, hidden_size=8)
+MODEL = EncDecConfig(embedding_size=6, hidden_size=8)
 MERGES = 600
 COLUMNS = ("lede", "headline", "source")
 SOURCES = ("reuters.com", "example.com", "apnews.com")  # of the stories, in turn
@@ -128,13 +129,12 @@ def model() -> Path:
     from safetensors.torch import save_file  # here, for not every program needs torch
 
     from ledeline.model.format.folder import WEIGHTS, describe
-    from ledeline.model.systems.encdec import EncDec
 
     words = Counter(word for story in stories(24, 1) for word in PAPER.words(story.lede))
     subwords = Subwords.learn(words, MERGES, unknown_words=PAPER.unknown_words)
-    system = SystemConfig(model=MODEL, gate=GateConfig(enabled=True), spm=SpmConfig(enabled=True))
+    system = SystemConfig.of(MODEL, SelectiveGateConfig(), SourcePredictionConfig())
     place = folder() / "model"
     place.mkdir()
     describe(place, system, Tokenizer(PAPER, subwords))
-    save_file(EncDec(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
+    save_file(build(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
     return place

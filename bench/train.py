@@ -37,11 +37,14 @@ from torch.nn.utils import clip_grad_norm_
 
 import quick
 import tiny
-from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
 from ledeline.data.dataset import Batch
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
 from ledeline.model.layers.decoder import State
 from ledeline.model.pairs import Pairs
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.text.subwords import BOS, SPECIALS
 from machine import described
 
@@ -54,7 +57,7 @@ class Sizes(NamedTuple):
     """Of the systems, by default those of the paper, and of the large product."""
 
     vocabulary: int = 5131
-    model: ModelConfig = ModelConfig()
+    model: EncDecConfig = EncDecConfig()
     product: int = 8192 if CUDA else 3072  # rows and columns
 
 
@@ -83,8 +86,8 @@ def read_options() -> argparse.Namespace:
 
 
 def system(sizes: Sizes, *, gate: bool, spm: bool) -> EncDec:
-    gates, spms = GateConfig(enabled=gate), SpmConfig(enabled=spm)
-    return EncDec(SystemConfig(model=sizes.model, gate=gates, spm=spms), sizes.vocabulary)
+    addons = [SelectiveGateConfig()] * gate + [SourcePredictionConfig()] * spm
+    return build(SystemConfig.of(sizes.model, *addons), sizes.vocabulary)
 
 
 def random_ids(sizes: Sizes, *shape: int) -> Tensor:
@@ -156,10 +159,10 @@ def num_operations(model: EncDec, pairs: Pairs) -> int:
     d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers
     v, (b, i), (_, j) = model.vocabulary, pairs.sources.shape, pairs.targets.shape
     encoder = i * 2 * 4 * h * (d + h + (layers - 1) * 2 * h)
-    gate = (i + 1) * h * h if model.gate is not None else 0
+    gate = (i + 1) * h * h if "sgate" in model.addons else 0
     decoder = j * 4 * h * (d + 2 * h + (layers - 1) * 2 * h)
     attention = i * h * h + j * (2 * i * h + 2 * h * h)
-    heads = j * h * v * (1 + len(model.heads))
+    heads = j * h * v * len(model.loss_names)
     return 3 * 2 * b * (encoder + gate + decoder + attention + heads)
 
 
@@ -241,7 +244,7 @@ def search(options: argparse.Namespace, sizes: Sizes) -> None:
 
 
 def searching_step(model: EncDec, sources: Tensor, words: Tensor) -> Callable[[], object]:
-    start, memory = model.encode(sources)
+    start, memory, _ = model.begin(sources, None, None)
     hidden, cell, (attentional,) = (
         tuple(one.repeat(1, HYPOTHESES, 1) for one in each)  # (B, 1, H) -> (B, K, H)
         for each in (start.hidden, start.cell, [start.attentional])
@@ -287,10 +290,10 @@ class Textbook(nn.Module):
         self.bilinear.weight.copy_(decoder.attention.bilinear)
         self.mix.load_state_dict(decoder.attention.mix.state_dict())
         self.output.load_state_dict(ours.output.state_dict())
-        if ours.gate is not None:
+        if "sgate" in ours.addons:
             self.of_state.load_state_dict(ours.gate.of_state.state_dict())
             self.of_sentence.load_state_dict(ours.gate.of_sentence.state_dict())
-        if ours.spm is not None:
+        if "spm" in ours.addons:
             self.source_output.load_state_dict(ours.spm.output.state_dict())
 
     def forward(self, pairs: Pairs) -> Tensor:
@@ -306,11 +309,11 @@ class Textbook(nn.Module):
             dropped = self.dropout(z)
             logits = self.output(dropped)
             total = total + functional.cross_entropy(logits, targets, reduction="none")
-            if self.config.spm.enabled:
+            if "spm" in self.config.addons:
                 difference = difference + self.source_output(dropped).softmax(-1)
             words = targets
-        if self.config.spm.enabled:
-            total = total + difference.square().sum(1) / self.config.spm.c
+        if "spm" in self.config.addons:
+            total = total + difference.square().sum(1) / self.config.addons["spm"].c
         return torch.as_tensor(total)
 
     def encode(self, sources: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
@@ -322,7 +325,7 @@ class Textbook(nn.Module):
             states = forward + backward
             hidden.append(h.sum(0))
             cell.append(c.sum(0))
-        if self.config.gate.enabled:
+        if "sgate" in self.config.addons:
             sentence = self.of_sentence(hidden[-1]).unsqueeze(1)
             states = states * torch.sigmoid(self.of_state(states) + sentence)
         return states, hidden, cell

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ledeline.config import PrepareConfig, TrainConfig
+from ledeline.config import PrepareConfig
 from ledeline.config.section import ByName, Field, fields, name_field, walk
 from ledeline.config.values import as_toml
 from ledeline.server.settings import ServeConfig
+from ledeline.train.config import TrainConfig
 
 PAGE = Path(__file__).with_name("config.md")
 
@@ -15,8 +16,8 @@ OPENING = """\
 
 A configuration is a TOML file. Any key can be overridden on the command line as
 `--section.key=value`; what `prepare` and `train` used in the end is written beside their output as
-`config.toml`. Relative paths are relative to the current folder. (This page is made by
-`make docs`.)
+`config.toml`. Relative paths are relative to the current folder. `"none"` turns off a number that
+may be none. (This page is made by `make docs`.)
 """
 LEFT_OUT = "Used where the section is there; `enabled = false` leaves it out."
 HEAD = "| key | default | what it is |\n| --- | --- | --- |"
@@ -47,7 +48,8 @@ def tables(part: Field) -> Iterator[str]:
 
 def table(name: str, about: str, rows: list[str]) -> str:
     """A section as a table of its keys; only its name where it has none."""
-    return "\n".join([f"### `[{name}]`\n\n{about}\n", *([HEAD, *rows, ""] if rows else [])])
+    head = [f"### `[{name}]`", "", *([about, ""] if about else [])]
+    return "\n".join([*head, *([HEAD, *rows, ""] if rows else [])])
 
 
 def about_class(kind: type) -> str:
@@ -55,10 +57,15 @@ def about_class(kind: type) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
+def in_short(kind: type) -> str:
+    """The first paragraph of what a section is, without its full stop."""
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split()).removesuffix(".")
+
+
 def union_rows(part: Field, union: ByName) -> list[str]:
     """The keys of all classes; one that differs between classes has a row for each."""
     name = name_field(part, union)
-    kinds = "; ".join(f"{one}: {about_class(kind)}" for one, kind in union.choices.items())
+    kinds = " ".join(f"`{one}`: {in_short(kind)}." for one, kind in union.choices.items())
     found: dict[tuple[str, str], list[str]] = {}
     for choice, kind in union.choices.items():
         for key, field in walk(kind):

@@ -1,7 +1,4 @@
-"""Five ledes, their headlines, what was dropped, and the time taken.
-
-They are written by the model that comes with ledeline.
-"""
+"""Write headlines for five ledes with the bundled model; show what was dropped and the time."""
 
 import time
 from itertools import groupby
@@ -12,7 +9,7 @@ from ledeline.inference.sample_ledes import LEDES
 
 
 def dropped(alignment: Alignment) -> str:
-    """The words of the lede that the headline does without; dots stand for the others."""
+    """The words of the lede that the headline drops, with dots in place of the others."""
     places = range(len(alignment.source))
     runs = groupby(places, alignment.dropped.__contains__)
     out = ["".join(alignment.source[place] for place in run) for is_out, run in runs if is_out]
@@ -30,7 +27,7 @@ def main() -> None:
         seconds = time.perf_counter() - began
         print(f"\n{lede}\n\n    {headline}")
         for warning in headline.warnings:
-            print(f"    careful: {warning}")
+            print(f"    warning: {warning}")
         if headline.alignment is not None:
             print(f"    dropped: {dropped(headline.alignment)}")
         print(f"    {1000 * seconds:.0f} ms")

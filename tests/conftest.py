@@ -15,23 +15,21 @@ from ledeline.config import (
     CorpusConfig,
     DatasetConfig,
     FilterConfig,
-    GateConfig,
-    ModelConfig,
     PrepareConfig,
     SplitConfig,
-    SpmConfig,
     SubwordConfig,
-    SystemConfig,
     TextConfig,
 )
 from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
+from ledeline.model.build import build
 from ledeline.model.format.folder import describe
 from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
+from systems import encdec
 
 # No deadlines: speed is measured in bench/. On a shared runner every run tries the same examples.
 settings.register_profile("default", deadline=None)
@@ -153,15 +151,11 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         known = {word: count for word, count in words.items() if word.strip("\uffed").isascii()}
         unknown_words = PROFILES[profile].unknown_words
         subwords = Subwords.learn(known, merges, unknown_words=unknown_words)
-        system = SystemConfig(
-            model=ModelConfig(embedding_size=16, hidden_size=32),
-            gate=GateConfig(enabled=True),
-            spm=SpmConfig(enabled=spm),
-        )
-        model = EncDec(system, len(subwords))
-        dice = torch.Generator().manual_seed(seed)
+        system = encdec(sgate=True, spm=spm, embedding_size=16, hidden_size=32)
+        model = build(system, len(subwords))
+        generator = torch.Generator().manual_seed(seed)
         for parameter in model.parameters():
-            torch.nn.init.normal_(parameter, std=0.4, generator=dice)
+            torch.nn.init.normal_(parameter, std=0.4, generator=generator)
         folder = tmp_path_factory.mktemp("model")
         describe(folder, system, Tokenizer(PROFILES[profile], subwords))
         save_file(model.state_dict(), folder / "model.safetensors")
@@ -199,18 +193,13 @@ def make() -> Callable[..., EncDec]:
         spread: float = 0.6,
     ) -> EncDec:
         gate, spm = SYSTEMS[name]
-        config = SystemConfig(
-            model=ModelConfig(
-                embedding_size=embedding, hidden_size=hidden, layers=layers, dropout=dropout
-            ),
-            gate=GateConfig(enabled=gate),
-            spm=SpmConfig(enabled=spm, c=c),
-        )
+        sizes = {"embedding_size": embedding, "hidden_size": hidden, "layers": layers}
+        config = encdec(sgate=gate, spm=spm, c=c, dropout=dropout, **sizes)
         assert config.name == name
-        model = EncDec(config, vocabulary, seed).double().eval()
-        dice = torch.Generator().manual_seed(seed)
+        model = build(config, vocabulary, seed).double().eval()
+        generator = torch.Generator().manual_seed(seed)
         for parameter in model.parameters() if spread else ():
-            torch.nn.init.normal_(parameter, std=spread, generator=dice)
+            torch.nn.init.normal_(parameter, std=spread, generator=generator)
         return model
 
     return made

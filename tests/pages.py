@@ -1,4 +1,4 @@
-"""Pages of the documentation, run as a reader would: block after block, in one folder."""
+"""Runs the code blocks of a documentation page in one folder, one after another."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 class Block(NamedTuple):
-    """A block of code; commands of the shell have no language."""
+    """A block of code. Shell commands have no language."""
 
     language: str
     text: str
@@ -24,10 +24,10 @@ def blocks(page: str) -> list[Block]:
 
 
 def run(page: Iterable[Block], folder: Path, files: Iterable[str]) -> None:
-    """Run commands and Python, and write each block of TOML to the next of the files.
+    """Run shell commands and Python, and write each block of TOML to the next of the files.
 
-    Text behind Python is what that prints. All other text, and a session of a console, is only
-    there to be read.
+    A block of text after Python must be what the Python code prints. Other text and console
+    sessions are not checked.
     """
     names, printed = iter(files), None
     for language, text in page:

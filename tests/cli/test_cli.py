@@ -118,7 +118,7 @@ def test_what_the_user_can_cause_is_one_sentence(
     [
         ("", [], "c.toml: data.dataset is missing"),
         ('data.dataset = "none"', [], "none is not a dataset"),
-        ('data.dataset = "none"\nmodel.hiden = 3', [], "did you mean model.hidden_size?"),
+        ('data.dataset = "none"\nsystem.hiden = 3', [], "did you mean system.hidden_size?"),
         ('data.dataset = "none"', ["--spm.c=-1"], "command line: spm.c = -1.0: must be above 0"),
         ('data.dataset = "none"', ["--train.epochs=many"], "train.epochs"),
     ],

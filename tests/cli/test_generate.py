@@ -21,15 +21,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import torch
 from safetensors.torch import save_file
 
 import command
-from ledeline.config import ModelConfig, SystemConfig
 from ledeline.data.dataset import Dataset
+from ledeline.model.build import build
 from ledeline.model.format.folder import describe
-from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import generate as generate_stories
+from systems import encdec
 
 DRIVER = """
 import atexit, os, sys, time, types
@@ -369,7 +368,7 @@ def test_killed_and_resumed(tmp_path: Path, name: str) -> None:
     assert process.returncode == -signal.SIGKILL
     refused = generate(*arguments)
     assert refused.returncode == 2
-    assert b"go on with --resume" in refused.stderr
+    assert b"continue it with --resume" in refused.stderr
     assert generate(*arguments, "--resume", SHOW="1").stderr.count(b"options") in (2, 3, 4)
     assert generate(*arguments[:3], tmp_path / f"again-{name}").returncode == 0
     if name == "out.parquet":
@@ -419,23 +418,23 @@ def test_ctrl_c_without_an_output() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["x", "--input", "in.txt"], "ledes are given as arguments and with --input"),
-        (["in.txt"], "in.txt is a file; to read the ledes in it, use --input in.txt"),
+        (["x", "--input", "in.txt"], "give ledes or --input, not both"),
+        (["in.txt"], "in.txt is a file; to read its ledes, use --input in.txt"),
         (["a lede", "missing.txt"], "missing.txt is neither a lede nor an existing file"),
         (["--input", "in.csv", "--delimiter", "tab", "--format", "tsv"], "--delimiter tab: only CSV"),
         (["--input", "none.txt"], "none.txt: no such file"),
-        (["--input", "in.doc"], "in.doc: .doc files are not supported; save it as .txt"),
+        (["--input", "in.doc"], "in.doc: .doc is not supported; save it as .txt"),
         (["--input", "in.csv"], "in.csv: no column is called 'lede'; name the column of the ledes"),
         (["--input", "in.csv", "--field", "stroy"], "there is no column 'stroy' (the nearest is 'story')"),
         (["--input", "in.txt", "--field", "x"], "in.txt: plain text has no column 'x'"),
         (["x", "--field", "x"], "--field x: only a table has columns"),
-        (["x", "--resume"], "--resume goes on with a file; name it with --output"),
+        (["x", "--resume"], "--resume continues an output file; name it with --output"),
         (["x", "--column", "c"], "--column c: only a table has columns"),
         (["x", "--column", "c", "--output", "out.txt"], "--column c: only a table has columns"),
-        (["x", "--explain", "--output", "out.csv"], "--explain is for the screen"),
-        (["x", "--n-best", "2", "--output", "out.csv"], "--n-best 2: a table has one headline a row"),
-        (["x", "--output", "in.csv"], "in.csv is there already"),
-        (["x", "--output", "out.csv", "--column", "source"], "there is a column 'source' already"),
+        (["x", "--explain", "--output", "out.csv"], "--explain is for the terminal"),
+        (["x", "--n-best", "2", "--output", "out.csv"], "--n-best 2: a table has one headline per row"),
+        (["x", "--output", "in.csv"], "in.csv already exists"),
+        (["x", "--output", "out.csv", "--column", "source"], "the table already has a column 'source'"),
         (["a\tb", "--output", "out.tsv"], "command line: line 1 has a tab"),
         (["x", "--output", "in.txt/out.csv"], "in.txt"),
         (["x", "--beam", "0"], "beam = 0: must be at least 1"),
@@ -486,9 +485,8 @@ def model(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> Pa
     """The folder of a small model that has learnt nothing."""
     folder = tmp_path_factory.mktemp("model")
     dataset = Dataset(prepare_newsroom(folder, 200, seed=1, merges=200, num_valid=10))
-    system = SystemConfig(model=ModelConfig(embedding_size=8, hidden_size=8, layers=1))
-    torch.manual_seed(1)
-    weights = EncDec(system, dataset.tokenizer.vocabulary_size).state_dict()
+    system = encdec(embedding_size=8, hidden_size=8, layers=1)
+    weights = build(system, dataset.tokenizer.vocabulary_size, seed=1).state_dict()
     describe(folder, system, dataset.tokenizer)
     save_file({name: one.clone() for name, one in weights.items()}, folder / "model.safetensors")
     return folder

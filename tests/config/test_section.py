@@ -1,4 +1,5 @@
 import datetime
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -155,6 +156,79 @@ def test_sections_check_themselves_without_a_file() -> None:
         Kitchen(cooks=0)
     with pytest.raises(AttributeError):
         Kitchen(cooks=1).cooks = 2  # type: ignore[misc]
+
+
+def test_whole_numbers_are_numbers_from_python_too() -> None:
+    assert type(Kitchen(cooks=1, heat=2).heat) is float
+    with pytest.raises(BadValue, match="heat = true: must be a number"):
+        Kitchen(cooks=1, heat=True)
+
+
+def test_wrong_arguments_are_type_errors_as_of_any_class() -> None:
+    with pytest.raises(TypeError, match=r"Kitchen: .*cook"):
+        Kitchen(cooks=1, cook=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Kitchen: missing.*cooks"):
+        Kitchen()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Kitchen: "):
+        Kitchen(1)  # type: ignore[misc, call-arg]
+
+
+ODD_VALUES = (
+    '"x"', '""', "3", "-1", "1.5", "nan", "inf", "1e400", "true", "[]", "[1]", '["a", 1]', "[[1]]",
+    "{}", "{a = 1}", "2024-01-01", "2024-01-01T10:00:00", "10:00:00", "1" + "0" * 400,
+)  # fmt: skip
+SENTENCE = re.compile(
+    r"(command line|.*house\.toml): (kitchen|cellar)[.\w]* (= .*: |is )"
+    r"(must (not )?be [\w, .-]+|no such key; did you mean [\w.]+\?|needs two cooks|missing: .*)"
+)
+
+
+def complaint(tmp_path: Path, text: str, overrides: list[str]) -> str | None:
+    """What is wrong with a configuration, if anything is."""
+    try:
+        load(House, write(tmp_path, text), overrides)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_no_wording_but_ours_reaches_a_user(tmp_path: Path, value: str) -> None:
+    for key in (*dict(walk(House)), "kitchen.cook"):
+        section_name, _, name = key.partition(".")
+        cooks = "cooks = 1\n" * (name != "cooks")
+        text = f"[{section_name}]\n{cooks}{name} = {value}\n"
+        text += "[kitchen]\ncooks = 1\n" * (section_name != "kitchen")
+        for found in (
+            complaint(tmp_path, text, []),
+            complaint(tmp_path, "[kitchen]\ncooks = 1\n", [f"--{key}={value}"]),
+        ):
+            assert found is None or SENTENCE.fullmatch(found)
+
+
+@section
+class Optional:
+    """Values that may be none, with defaults that are not."""
+
+    clip: Annotated[float | None, "How far.", at_least(0)] = 5.0
+    size: Annotated[int | None, "How large."] = None
+    text: Annotated[str | None, "What."] = "none"
+
+
+def test_none_has_a_name(tmp_path: Path) -> None:
+    assert load(Optional, write(tmp_path, 'clip = "none"')).clip is None
+    assert load(Optional, None, ["--clip=none"]).clip is None
+    assert load(Optional, None, ["--text=none"]).text == "none"
+    for config in (Optional(clip=None), Optional(), Optional(size=3, clip=1)):
+        assert load(Optional, write(tmp_path, to_toml(config))) == config
+    with pytest.raises(ConfigError, match='clip = "nine": must be a number'):
+        load(Optional, None, ["--clip=nine"])
+
+
+def test_text_in_braces_is_text_where_text_is_meant() -> None:
+    given = ["--kitchen={cooks = 2}", "--kitchen.name={a = 1}", "--kitchen.dishes={b}"]
+    kitchen = load(House, None, given).kitchen
+    assert (kitchen.cooks, kitchen.name, kitchen.dishes) == (2, "{a = 1}", ("{b}",))
 
 
 def test_walk_gives_every_dotted_key_with_its_sentence() -> None:

@@ -23,7 +23,10 @@ class Decay:
 
 @section
 class Adam:
-    """Kingma and Ba."""
+    """Kingma and Ba.
+
+    More of it.
+    """
 
     name: Annotated[Literal["adam"], "Which."] = "adam"
     rate: Annotated[float, "How far.", above(0)] = 0.001
@@ -220,7 +223,7 @@ def test_the_page_says_which_class_has_a_key() -> None:
         "",
         "| key | default | what it is |",
         "| --- | --- | --- |",
-        '| `name` | `"adam"` | adam: Kingma and Ba.; sgd: Plain steps. |',
+        '| `name` | `"adam"` | `adam`: Kingma and Ba. `sgd`: Plain steps. |',
         "| `rate` | `0.001` | (adam) How far. |",
         "| `rate` | `0.1` | (sgd) How far. |",
         "| `betas` | `[0.9, 0.999]` | (adam) How fast means forget. |",

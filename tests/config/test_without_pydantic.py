@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.config import load, to_toml
+from ledeline.train.config import TrainConfig
 from pages import ROOT
 
 BEGIN = """
@@ -13,6 +15,7 @@ import sys
 sys.modules["pydantic"] = None
 sys.modules["pydantic_core"] = None
 from pathlib import Path
+from ledeline.train.config import TrainConfig
 from ledeline.config import *
 from ledeline.config.section import *
 from ledeline.core.errors import ConfigError
@@ -28,9 +31,9 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
 def test_shipped_configurations_load_to_the_same_values(tmp_path: Path) -> None:
     program = f"""
 path = Path({str(PAPER)!r})
-config = load(TrainConfig, path, ["--train.clip=2", "--run.checkpoint_minutes=3"])
+config = load(TrainConfig, path, ["--train.clip_norm=2", "--run.checkpoint_minutes=3"])
 assert load(TrainConfig, path) != config
-for number in (config.train.clip, config.run.checkpoint_minutes):
+for number in (config.train.clip_norm, config.run.checkpoint_minutes):
     assert type(number) is float
 assert isinstance(config.data.dataset, Path)
 assert dataclasses.replace(config.train, epochs=2).epochs == 2
@@ -39,9 +42,7 @@ print(to_toml(config), end="")
 """
     done = run(program)
     assert done.returncode == 0, done.stderr
-    from ledeline.config import TrainConfig, load, to_toml
-
-    checked = load(TrainConfig, PAPER, ["--train.clip=2", "--run.checkpoint_minutes=3"])
+    checked = load(TrainConfig, PAPER, ["--train.clip_norm=2", "--run.checkpoint_minutes=3"])
     assert done.stdout == to_toml(checked)
     warning = "pydantic is not installed, so the values of configurations are not checked"
     assert done.stderr.count(warning) == 1
@@ -50,7 +51,10 @@ print(to_toml(config), end="")
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("--train.clop=1", "command line: train.clop = 1: no such key; did you mean train.clip?"),
+        (
+            "--train.clop=1",
+            "command line: train.clop = 1: no such key; did you mean train.clip_norm?",
+        ),
         ("--data=3", "command line: data = 3: is a section, not a value"),
     ],
 )

@@ -46,7 +46,7 @@ def test_a_file_that_has_marks_in_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a=b,c.csv"
     path.write_text("lede,headline\nx,y\n")
     assert parse_evaluation_set(f"n={path}") == ("n", (path,))
-    with pytest.raises(ConfigError, match="'a=b,c' cannot be the name of a test set"):
+    with pytest.raises(ConfigError, match="'a=b,c' is not a name"):
         parse_evaluation_set(str(path))
 
 

@@ -496,5 +496,5 @@ def test_missing_split_files_are_counted(tmp_path):
         split_files(tmp_path, names)
     place = tmp_path / "afp" / "afp_eng_199406.xml.gz"
     assert str(error.value) == f"{place}: no such file; 3 of the 4 files of the split are missing"
-    with pytest.raises(CorpusError, match="4 of the 4 files of the split are missing"):
+    with pytest.raises(CorpusError, match="4 of the 4 files"):
         split_files(tmp_path / "nowhere", names)

@@ -110,9 +110,7 @@ def test_a_stream_of_objects_names_its_columns_and_loses_none(ends):
 def test_the_first_object_of_a_stream_names_the_columns_of_a_table(ends):
     reading, writing = ends
     os.write(writing, b"no object\n")
-    with pytest.raises(
-        CorpusError, match=r"line 1: not JSON: .*; correct it, since the first object"
-    ):
+    with pytest.raises(CorpusError, match=r"line 1: not JSON: .*; correct it, because the first"):
         StreamInput(reading, layout=InputLayout("jsonl")).columns  # noqa: B018 - to ask is to read
     os.close(writing)
 
@@ -164,12 +162,15 @@ def test_a_pipe_with_a_name_is_refused_for_files_are_read_twice(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((["a"], Path("x.txt"), None), "use one of the two"),
+        ((["a"], Path("x.txt"), None), "give ledes or --input, not both"),
         ((["a"], None, "lede"), "--field lede: only a table has columns; name one with --input"),
         ((["a"], None, None, "csv"), "--format csv: only a file has a format"),
-        (([], None, "lede"), "--field lede: only a table .*, or give the format of standard"),
+        (([], None, "lede"), "--field lede: only a table .*, or set the format of standard"),
         (([], Path("-"), "lede", "txt"), "--field lede: only a table has columns"),
-        (([], Path("-"), None, "parquet"), "--format parquet: not from standard input; name a"),
+        (
+            ([], Path("-"), None, "parquet"),
+            "--format parquet: standard input cannot be Parquet; name a",
+        ),
         ((["a"], None, None, None, "tab"), "--delimiter tab: only CSV has a delimiter"),
         (([], Path("x.tsv"), None, None, "bar"), "--delimiter bar: only CSV .*use --format csv"),
         (([], Path("x.csv"), None, "tsv", "bar"), "--delimiter bar: only CSV has a delimiter"),
@@ -218,7 +219,7 @@ def test_parquet_by_any_name(tmp_path):
     assert (given.columns, given.num_rows()) == (("lede",), 1)
     assert [one.text for one in given.records(whole=True)] == ["a"]
     with pytest.raises(
-        CorpusError, match=r"x: this is not a text file; give its format with --format"
+        CorpusError, match=r"x: this is not a text file; set its format with --format: txt"
     ):
         open_input([], tmp_path / "x", None)
 
@@ -231,9 +232,7 @@ def test_a_file_without_an_ending_is_plain_text(tmp_path):
     with pytest.raises(CorpusError, match=r"plain text has no column 'b'; .* --format"):
         open_input([], tmp_path / "ledes", "b")
     (tmp_path / "broken.gz").write_bytes(gzip.compress(b"a\nb\n")[:12])
-    with pytest.raises(
-        CorpusError, match=r"broken\.gz: line 1: the file cannot be read beyond this point"
-    ):
+    with pytest.raises(CorpusError, match=r"broken\.gz: line 1: the file cannot be read beyond this point"):
         open_input([], tmp_path / "broken.gz", None)
     with pytest.raises(CorpusError, match="none: no such file"):
         open_input([], tmp_path / "none", None)

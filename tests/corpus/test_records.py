@@ -82,7 +82,7 @@ def test_a_missing_file_is_named(tmp_path, name, action):
 @pytest.mark.parametrize("name", ["x.doc", "x.JSON", "x.xlsx", "x.ndjson.gz"])
 def test_what_is_no_text_by_its_name_is_refused(tmp_path, name):
     with pytest.raises(
-        CorpusError, match=r"files are not supported; save it as \.txt, .*, or say with --format"
+        CorpusError, match=r"is not supported; save it as \.txt, .*, or set its format"
     ):
         read(written(tmp_path, name, "a"))
 
@@ -106,9 +106,7 @@ def test_what_breaks_off_gives_the_records_before_it(tmp_path):
     packed = gzip.compress(b"a\nb\n") + b"rubbish"
     records = read_records(written(tmp_path, "x.txt.gz", packed), None)
     assert [next(records).text, next(records).text] == ["a", "b"]
-    with pytest.raises(
-        CorpusError, match=r"x\.txt\.gz: line 3: the file cannot be read beyond this point"
-    ):
+    with pytest.raises(CorpusError, match=r"x\.txt\.gz: line 3: the file cannot be read beyond this point"):
         next(records)
 
 
@@ -186,8 +184,7 @@ def test_a_header_that_may_be_one_column_or_several_is_not_guessed_at(tmp_path, 
     path = written(tmp_path, "x.csv", data)
     for action in (read, lambda path: read_column_names(path, None)):
         with pytest.raises(
-            CorpusError,
-            match=r"name the .* --field .*, separated by .*; if .* wrong, set --delimiter",
+            CorpusError, match=r"name the .* --field .*, between .*; if .* wrong, set --delimiter"
         ):
             action(path)
     header = data.partition("\n")[0]
@@ -202,7 +199,7 @@ def test_a_single_column_is_a_single_column(tmp_path, data):
 
 def test_a_delimiter_that_is_not_clear(tmp_path):
     with pytest.raises(
-        CorpusError, match=r"line 1: the delimiter is ambiguous.*; name it with --delim"
+        CorpusError, match=r"line 1: the delimiter is ambiguous.*; set it with --delim"
     ):
         read(written(tmp_path, "x.csv", "lede;x|lede\n1;2|3\n"))
 
@@ -273,7 +270,7 @@ def test_bad_rows_of_jsonl_do_not_stop_the_reader(tmp_path):
     ]
     assert read(path)[1].values == ("a", [1, {"m": None}], 1.5)
     assert reasons(path)[3].startswith("there is no column 'lede'")
-    assert reasons(path)[2] == "the value of 'lede' is a number, but must be a string"
+    assert reasons(path)[2] == "the value of 'lede' is a number but must be a string"
 
 
 # -- Parquet -----------------------------------------------------------------------------------
@@ -333,7 +330,7 @@ def test_parquet_column_that_is_not_of_strings(tmp_path):
     path = parquet(tmp_path, lede=[1])
     for action in (read, lambda path: read_column_names(path, None)):
         with pytest.raises(
-            CorpusError, match="the column 'lede' must hold strings, but its type is int64"
+            CorpusError, match="the column 'lede' has values of type int64, not strings"
         ):
             action(path)
 

@@ -483,7 +483,7 @@ def test_answers_that_are_written_are_given_up(tmp_path):
 @pytest.mark.parametrize("output", ["out.txt", *TABLES])
 def test_an_output_that_is_there_is_never_overwritten(tmp_path, output):
     given, path = written(tmp_path, "in.txt", "a\n"), written(tmp_path, output, "mine")
-    with pytest.raises(CorpusError, match=f"{output} is there already; go on with --resume"):
+    with pytest.raises(CorpusError, match=f"{output} already exists; continue it with --resume"):
         run(given, path)
     assert path.read_text() == "mine"
 
@@ -493,7 +493,7 @@ def test_an_output_that_is_there_is_never_overwritten(tmp_path, output):
     [
         ("out.doc", r"out\.doc: the name must end in \.txt .*\.parquet"),
         ("out", "the name must end in"),
-        ("out.csv.gz", r"not written packed; write .*out\.csv and pack it"),
+        ("out.csv.gz", r"cannot be compressed; write .*out\.csv and compress it"),
         ("folder.txt", "is a folder"),
         ("in.txt", "is the input"),
     ],
@@ -516,7 +516,7 @@ def test_json_needs_its_suffix(tmp_path):
 def test_a_column_that_is_there_is_not_replaced(tmp_path, given, output):
     write_table(tmp_path / given, [{"lede": "a", "headline": "mine"}], ["lede", "headline"])
     with pytest.raises(
-        CorpusError, match=f"{given}: there is a column 'headline' already; .*--column"
+        CorpusError, match=f"{given}: the table already has a column 'headline'; .*--column"
     ):
         run(tmp_path / given, tmp_path / output)
     assert not (tmp_path / output).exists()
@@ -527,12 +527,12 @@ def test_a_column_that_is_there_is_not_replaced(tmp_path, given, output):
 MISFITS = [
     ("in.csv", '"lede","n"\na,1\n"b\nc",2\n', "out.tsv", "line 3 has a tab or a line end, which TSV"),
     ("in.csv", '"lede","n\tm"\na,1\n', "out.tsv", "the header has a tab"),
-    ("in.csv", "lede,a,a\n1,2,3\n", "out.jsonl", "the column 'a' is there 2 times"),
+    ("in.csv", "lede,a,a\n1,2,3\n", "out.jsonl", "the column 'a' occurs 2 times"),
     ("in.jsonl", '{"lede": "a"}\n{"lede": "b", "n": 1}', "out.csv", "line 2 has the key 'n', which"),
-    ("in.jsonl", '{"lede": "a"}\n{"lede": "\\ud83d"}', "out.csv", "line 2 holds half a character"),
-    ("in.jsonl", '{"lede": "a"}\n{"lede": "b", "headline": 1}', "out.jsonl", "line 2: there is a column"),
-    ("in.jsonl", '{"lede": "a"}\n{"lede": "b", "headline": 1}', "out.parquet", "there is a column"),
-    ("in.jsonl", '{"lede": "a", "n": 1}\n{"lede": "b", "n": "x"}', "out.parquet", "lines 1 to 2: the values of 'n' are not"),
+    ("in.jsonl", '{"lede": "a"}\n{"lede": "\\ud83d"}', "out.csv", "line 2 has half a character"),
+    ("in.jsonl", '{"lede": "a"}\n{"lede": "b", "headline": 1}', "out.jsonl", "line 2: the table already has a column"),
+    ("in.jsonl", '{"lede": "a"}\n{"lede": "b", "headline": 1}', "out.parquet", "the table already has a column"),
+    ("in.jsonl", '{"lede": "a", "n": 1}\n{"lede": "b", "n": "x"}', "out.parquet", "lines 1 to 2: the values of 'n' have"),
     ("in.jsonl", '{"lede": "a", "n": {}}', "out.parquet", "Parquet cannot hold this table"),
 ]  # fmt: skip
 
@@ -552,7 +552,7 @@ def test_bytes_are_for_parquet_alone(tmp_path):
     pq.write_table(pa.table({"lede": ["a"], "data": [b"x"]}), tmp_path / "in.parquet")
     for output in ("out.csv", "out.tsv", "out.jsonl"):
         with pytest.raises(
-            CorpusError, match=r"line 1: the value of 'data' is of bytes, .*\.parquet"
+            CorpusError, match=r"line 1: the value of 'data' has the type bytes, .*\.parquet"
         ):
             run(tmp_path / "in.parquet", tmp_path / output)
 
@@ -654,7 +654,7 @@ def test_quoted_line_ends_cut_anywhere_are_as_if_never_cut(tmp_path, small_windo
 def test_an_output_that_is_written_otherwise_is_left_alone(tmp_path, other):
     path = written(tmp_path, "out.csv", EXCEL_MADE)
     given = FileInput(written(tmp_path, "in.csv", other), "the\nlede")
-    with pytest.raises(CorpusError, match="has a header that is not of this input"):
+    with pytest.raises(CorpusError, match="has a header that is not from this input"):
         run(given, path, resume=True)
     assert path.read_bytes() == EXCEL_MADE
 
@@ -693,7 +693,7 @@ def test_only_what_is_missing_is_done(tmp_path, small_windows, output):
     given = written(tmp_path, "in.txt", b"a\nb\n\xff\nc\nd\ne\nf\ng\nh\n")
     with pytest.raises(Killed):
         run(given, tmp_path / output, Fake(fails_on="g"))
-    with pytest.raises(CorpusError, match="go on with --resume"):
+    with pytest.raises(CorpusError, match="continue it with --resume"):
         run(given, tmp_path / output)
     headliner = Fake()
     assert run(given, tmp_path / output, headliner, resume=True) == Outcome(9, None)
@@ -723,7 +723,7 @@ def test_a_stream_is_gone_on_with(tmp_path):
 def test_more_records_than_the_input_has(tmp_path, output):
     run(TextInput(["a", "b", "c"]), tmp_path / output)
     before = (tmp_path / output).read_bytes()
-    with pytest.raises(CorpusError, match=f"{output} has .*--resume cannot go on with it"):
+    with pytest.raises(CorpusError, match=f"{output} has .*--resume cannot continue it"):
         run(TextInput(["a", "b"]), tmp_path / output, resume=True)
     assert (tmp_path / output).read_bytes() == before
 
@@ -736,26 +736,26 @@ def test_an_output_of_another_input_is_left_alone(tmp_path, output, torn):
     path.write_bytes(path.read_bytes()[: -torn or None])
     before = path.read_bytes()
     for others, column in ((["a", "x"], None), (["x", "b"], None), (["a", "b"], "title")):
-        with pytest.raises(CorpusError, match="not of this input"):
+        with pytest.raises(CorpusError, match="not from this input"):
             run(TextInput(others), path, column=column, resume=True)
         assert path.read_bytes() == before
 
 
 def test_json_of_another_input_is_left_alone(tmp_path):
     run(TextInput(["a", "b"]), tmp_path / "out.jsonl", as_json=True)
-    with pytest.raises(CorpusError, match="has a record 2 that is not of this input"):
+    with pytest.raises(CorpusError, match="has a record 2 that is not from this input"):
         run(TextInput(["a", "bb"]), tmp_path / "out.jsonl", as_json=True, resume=True)
-    with pytest.raises(CorpusError, match="has a record 1 that is not of this input"):
+    with pytest.raises(CorpusError, match="has a record 1 that is not from this input"):
         run(TextInput(["a", "b"]), tmp_path / "out.jsonl", resume=True)
     run(TextInput(["a", "b"]), tmp_path / "table.jsonl")
-    with pytest.raises(CorpusError, match="has a record 1 that is not of this input"):
+    with pytest.raises(CorpusError, match="has a record 1 that is not from this input"):
         run(TextInput(["a", "b"]), tmp_path / "table.jsonl", as_json=True, resume=True)
 
 
 def test_a_file_of_another_kind_is_left_alone(tmp_path):
     for name in ("out.jsonl", "out.csv", "out.tsv", "out.parquet"):
         path = written(tmp_path, name, "precious notes without a line end")
-        with pytest.raises(CorpusError, match=r"not of this input|not a valid Parquet file"):
+        with pytest.raises(CorpusError, match=r"not from this input|not a valid Parquet file"):
             run(TextInput(["a", "b"]), path, resume=True)
         assert path.read_text() == "precious notes without a line end"
 
@@ -771,7 +771,7 @@ def test_a_parquet_input_that_changed_is_said(tmp_path, small_windows):
             given.write_text("lede\na\nb\n")
             return super().generate_batch(texts, options, first=first)
 
-    with pytest.raises(CorpusError, match=r"in\.csv has not as many records .*partial\.jsonl"):
+    with pytest.raises(CorpusError, match=r"in\.csv changed while it was read.*partial\.jsonl"):
         run(given, path, Changing())
     assert not path.exists()
     assert journal_path(path).exists()

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import ledeline
-from ledeline.config import SearchConfig, SystemConfig
+from ledeline.config import SearchConfig
 from ledeline.core.errors import ArgumentError, ConfigError, LedelineError, ModelError
 from ledeline.data.dataset import Batch
 from ledeline.inference.headliner import Headliner, Options
@@ -28,6 +28,7 @@ from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
+from systems import encdec
 
 LEDES = [story.lede for story in generate(40, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
@@ -89,7 +90,7 @@ def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:
                 continue
             pair = (loaded.tokenizer.encode(words), ids)
             with torch.inference_mode():
-                forced = loaded.model.force(loaded.model.pairs(Batch.of([pair])))
+                forced = loaded.model.trace(loaded.model.pairs(Batch.of([pair])))
             score = float(forced.log_probabilities[0, : len(ids) + 1].mean())
             # An untrained model may write a word in other pieces than ours; those do not compare.
             num_scored += candidate.score == pytest.approx(score, abs=1e-4)
@@ -498,7 +499,7 @@ class TestModels:
     def test_marks_that_a_model_learned_stay(self, tmp_path: Path) -> None:
         for name, known in (("old", "Japnsrt￭’'"), ("same", "’x"), ("new", "Japnsrt￭'")):
             (tmp_path / name).mkdir()
-            describe(tmp_path / name, SystemConfig(), Tokenizer(NATURAL, Subwords([], known)))
+            describe(tmp_path / name, encdec(), Tokenizer(NATURAL, Subwords([], known)))
         names = "old", "same", "new"
         old, same, new = (Tokenizer.load(tmp_path / name).profile for name in names)
         assert old.words("Japan’s “art”") == ["Japan", "￭’s", '"￭', "art", '￭"']
@@ -536,7 +537,7 @@ class TestModels:
             Headliner.load(model_folder, precision="float16", device="cpu")
 
     def test_int8_where_the_processor_has_none(self, monkeypatch, model_folder: Path) -> None:
-        monkeypatch.setattr("ledeline.inference.headliner.has_int8", lambda: False)
+        monkeypatch.setattr("ledeline.inference.engines.has_int8", lambda: False)
         assert Headliner.load(model_folder, device="cpu").precision == "float32"
         with pytest.raises(ModelError, match="VNNI"):
             Headliner.load(model_folder, precision="int8", device="cpu")
@@ -580,7 +581,7 @@ class TestArguments:
     @pytest.mark.parametrize("options", [{"beam": 3}, None, SearchConfig(beam=3)])
     def test_options_of_another_kind(self, headliner: Headliner, options: Any) -> None:
         sentence = re.escape(
-            f"options is of type {type(options).__name__}; pass beam=3 by name, or "
+            f"options is of type {type(options).__name__}; pass beam=3 as a keyword argument, or "
             "options=Options(search=SearchConfig(beam=3))"
         )
         for call in (headliner.__call__, headliner.stream):
@@ -603,7 +604,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("folder", [None, 3, ["one", "other"]])
     def test_what_is_no_name_of_a_folder(self, folder: Any) -> None:
-        with pytest.raises(ArgumentError, match=f"of type {type(folder).__name__}; name each by"):
+        with pytest.raises(ArgumentError, match=f"of type {type(folder).__name__}; pass each as"):
             Headliner.load(folder)
 
     def test_no_model_at_all(self) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ledeline.data.dataset import Batch
+from ledeline.model.addons.spm import source_losses
 from ledeline.model.layers.dropout import seed
 from ledeline.model.layers.encoder import Encoded, Ends
 from ledeline.model.loss import summed, token_losses
@@ -58,7 +59,7 @@ def test_encoder(small, mixed):
     lengths = torch.tensor([4, 2]) if mixed else None
 
     def function(encoder):
-        states, ends = encoder(sources, lengths)
+        states, ends, _ = encoder(sources, lengths)
         return (states, *(part for end in ends for part in end))
 
     assert check(small("EncDec").encoder, function)
@@ -66,7 +67,7 @@ def test_encoder(small, mixed):
 
 def test_gate(small):
     def function(gate, states, hidden, cell):
-        return gate(Encoded(states, (Ends(cell, cell), Ends(hidden, cell)))).states
+        return gate.encoded(Encoded(states, (Ends(cell, cell), Ends(hidden, cell)), hidden)).states
 
     inputs = random(2, 3, 2), random(2, 2, number=2), random(2, 2, number=3)
     assert check(small("EncDec+sGate").gate, function, *inputs)
@@ -92,9 +93,9 @@ def test_decoder(small, layers, masked, dropout):
     mask = torch.tensor([[True, True, True], [True, False, False]]) if masked else None
 
     def function(decoder, states, *ends):
-        seed(1, 1)  # the same dice each time
+        seed(1, 1)  # the same masks each time
         pairs = tuple(Ends(*ends[n : n + 2]) for n in range(0, len(ends), 2))
-        start = decoder.start(Encoded(states, pairs))
+        start = decoder.start(Encoded(states, pairs, pairs[-1].hidden))
         return decoder.unroll(words, start, decoder.attention.remember(states, mask))[0]
 
     ends = [random(2, 2, number=n) for n in range(2 * layers)]
@@ -103,10 +104,10 @@ def test_decoder(small, layers, masked, dropout):
 
 
 def test_decoder_from_another_state(small):
-    """A attentional that is not 0, which only happens in the middle of a headline."""
+    """An attentional state that is not 0, which only happens in the middle of a headline."""
 
     def function(decoder, states, attentional, *hidden):
-        start = decoder.start(Encoded(states, (Ends(*hidden[:2]), Ends(*hidden[2:]))))
+        start = decoder.start(Encoded(states, (Ends(*hidden[:2]), Ends(*hidden[2:])), hidden[2]))
         memory = decoder.attention.remember(states)
         return decoder.unroll(
             torch.tensor([[5, 6]]), start._replace(attentional=attentional), memory
@@ -135,7 +136,7 @@ def test_source_loss(small, equal):
     assert (pairs.target_mask is None) == equal
 
     def function(spm, attentional):
-        return spm.loss(attentional, pairs)
+        return source_losses(attentional, spm.output, pairs, spm.c)
 
     assert check(model.spm, function, random(*pairs.targets.shape, 2))
 
@@ -155,5 +156,5 @@ def test_the_whole_objective(small, dropout):
 def test_the_headline_loss_is_only_looked_at(make, system):
     model = make(system)
     losses = model(model.pairs(Batch.of(PAIRS)))
-    assert losses.target.requires_grad
+    assert losses.named["target"].requires_grad
     assert not losses.headline.requires_grad

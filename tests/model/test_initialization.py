@@ -176,7 +176,7 @@ class TestOwnStart:
         assert own.scale.tolist() == [4.0] * 3
         assert torch.equal(own.inner.weight, torch.eye(2))
         assert not own.inner.bias.any()
-        assert 0 < float(own.noise.detach().min())
+        assert float(own.noise.detach().min()) > 0
         assert float(module["plain"].weight.detach().abs().max()) <= 0.1
 
     def test_its_random_numbers_belong_to_its_name(self) -> None:

@@ -18,23 +18,23 @@ class TestPad:
     def test_it_counts_in_the_target_loss(self, make):
         model = make("EncDec+SPM")
         pairs = model.pairs(Batch.of(PAIRS))
-        losses, forced = model(pairs), model.force(pairs)
+        losses, forced = model(pairs), model.trace(pairs)
         for row, (source, headline) in enumerate(PAIRS):
             pads = forced.log_probabilities[row, len(headline) + 1 : len(source)]
             assert (pairs.targets[row, len(headline) + 1 : len(source)] == PAD).all()
             expected = losses.headline[row] - pads.sum()
-            torch.testing.assert_close(losses.target[row], expected)
-        assert losses.target[0] > losses.headline[0]
-        assert losses.target[1] == losses.headline[1]  # J + 1 = I: Y' = Y
+            torch.testing.assert_close(losses.named["target"][row], expected)
+        assert losses.named["target"][0] > losses.headline[0]
+        assert losses.named["target"][1] == losses.headline[1]  # J + 1 = I: Y' = Y
 
     def test_its_embedding_and_its_output_row_learn(self, make):
         model = make("EncDec+SPM")
         pairs = model.pairs(Batch.of(PAIRS))
-        model(pairs).target.sum().backward()
+        model(pairs).named["target"].sum().backward()
         assert (model.decoder.embedding.weight.grad[PAD] != 0).all()
         # Of -log o[y] by b_o: o, less 1 at y. So <pad> gets -1 for each time it is to be written.
         written = sum(max(0, len(source) - len(headline) - 1) for source, headline in PAIRS)
-        attentional = model.force(pairs).attentional
+        attentional = model.trace(pairs).states
         chances = model.output(attentional).softmax(-1)[..., PAD][pairs.target_mask].sum()
         torch.testing.assert_close(model.output.bias.grad[PAD], chances - written)
         assert written == 5
@@ -43,7 +43,7 @@ class TestPad:
     def test_without_spm_it_is_never_learned(self, make, name):
         model = make(name)
         losses = model(model.pairs(Batch.of(PAIRS)))
-        assert torch.equal(losses.target, losses.headline)
+        assert torch.equal(losses.named["target"], losses.headline)
         losses.total().sum().backward()
         assert not model.decoder.embedding.weight.grad[PAD].any()
         assert (model.output.bias.grad[PAD] > 0).all()
@@ -83,7 +83,7 @@ class TestPadding:
     def test_no_attention_falls_on_it(self, make, system):
         model = make(system)
         pairs = model.pairs(Batch.of(PAIRS))
-        attention = model.force(pairs).attention
+        attention = model.trace(pairs).attention
         padding = ~pairs.source_mask.unsqueeze(1).expand_as(attention)
         assert not attention[padding].any()
         torch.testing.assert_close(attention.sum(-1), torch.ones_like(attention[..., 0]))
@@ -122,7 +122,7 @@ class TestSourceLoss:
         for c in (1.0, 10.0, 4.0):
             model = make("EncDec+SPM", c=c)
             losses = model(model.pairs(Batch.of(PAIRS)))
-            sources.append(losses.heads["source"])
+            sources.append(losses.named["source"])
         torch.testing.assert_close(sources[1], sources[0] / 10)
         torch.testing.assert_close(sources[2], sources[0] / 4)
 
@@ -136,7 +136,7 @@ class TestSourceLoss:
             for word in source:
                 model.spm.output.bias[word] = float(torch.tensor(source.count(word)).log())
         right, wrong = (
-            model(model.pairs(Batch.of([pair]))).heads["source"]
+            model(model.pairs(Batch.of([pair]))).named["source"]
             for pair in [(source, [7]), ([4, 5, 6, 6], [7])]
         )
         torch.testing.assert_close(right, torch.zeros_like(right))
@@ -145,10 +145,10 @@ class TestSourceLoss:
     def test_the_total_is_target_and_source(self, make, system):
         model = make(system)
         losses = model(model.pairs(Batch.of(PAIRS)))
-        expected = losses.target + losses.heads.get("source", 0)
+        expected = losses.named["target"] + losses.named.get("source", 0)
         assert losses.total().shape == (3,)
         torch.testing.assert_close(losses.total(), expected)
-        assert bool(losses.heads) == ("SPM" in system)
+        assert ("source" in losses.named) == ("SPM" in system)
 
 
 class TestHeadlineLoss:
@@ -160,13 +160,13 @@ class TestHeadlineLoss:
         plain.load_state_dict(kept)
         losses = full(full.pairs(Batch.of(PAIRS)))
         expected = plain(plain.pairs(Batch.of(PAIRS)))
-        torch.testing.assert_close(losses.headline, expected.target)
-        assert (losses.target > losses.headline)[[0, 2]].all()
+        torch.testing.assert_close(losses.headline, expected.named["target"])
+        assert (losses.named["target"] > losses.headline)[[0, 2]].all()
 
     def test_it_has_the_headline_and_eos(self, make, system):
         model = make(system)
         pairs = model.pairs(Batch.of(PAIRS))
-        losses, logs = model(pairs), model.force(pairs).log_probabilities
+        losses, logs = model(pairs), model.trace(pairs).log_probabilities
         for row, (_, headline) in enumerate(PAIRS):
             assert pairs.targets[row, len(headline)] == EOS
             expected = -logs[row, : len(headline) + 1].sum()

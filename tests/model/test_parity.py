@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from ledeline.data.dataset import Batch
+from ledeline.model.addons.spm import source_losses
 from ledeline.model.layers.encoder import Encoded, Ends
 from ledeline.model.loss import token_losses
 
@@ -63,7 +64,7 @@ class TestParts:
     def test_start(self, make, layers):
         decoder = make("EncDec", layers=layers).decoder
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(layers))
-        state = decoder.start(Encoded(random(2, 5, 4), ends))
+        state = decoder.start(Encoded(random(2, 5, 4), ends, ends[-1].hidden))
         assert [one.shape for one in (*state.hidden, *state.cell, state.attentional)] == [
             (2, 1, 4)
         ] * (2 * layers + 1)
@@ -75,8 +76,8 @@ class TestParts:
     def test_gate(self, make, reference):
         gate = make("EncDec+sGate").gate
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(2))
-        encoded = Encoded(random(2, 5, 4), ends)
-        gated, openness = gate(encoded), gate.openness(encoded)
+        encoded = Encoded(random(2, 5, 4), ends, ends[-1].hidden)
+        gated, openness = gate.encoded(encoded), gate.openness(encoded)
         assert gated.ends is ends
         assert ((openness > 0) & (openness < 1)).all()
         assert torch.equal(gated.states, encoded.states * openness)
@@ -106,7 +107,7 @@ class TestParts:
         decoder = model.decoder
         words = [[2, 5, 6, 3], [2, 8, 3, 0]]
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(layers))
-        encoded = Encoded(random(2, 5, 4), ends)
+        encoded = Encoded(random(2, 5, 4), ends, ends[-1].hidden)
         memory = decoder.attention.remember(encoded.states)
         found, alphas = decoder.unroll(torch.tensor(words), decoder.start(encoded), memory)
         for row in range(2):
@@ -133,8 +134,8 @@ class TestParts:
         weights = reference.weights_of(model.spm.output)
         pairs = model.pairs(Batch.of(PAIRS))
         attentional = random(*pairs.targets.shape, 4)
-        q = model.spm(attentional)
-        losses = model.spm.loss(attentional, pairs)
+        q = model.spm.source_predictions(attentional)
+        losses = source_losses(attentional, model.spm.output, pairs, model.spm.c)
         assert losses.shape == (len(PAIRS),)
         for row, (source, headline) in enumerate(PAIRS):
             own = attentional[row, : max(len(source), len(headline) + 1)].numpy()
@@ -149,21 +150,21 @@ class TestSystems:
         losses = model(model.pairs(Batch.of(PAIRS)))
         weights = reference.weights_of(model)
         seen = [reference.see(weights, *pair, c=4.0) for pair in PAIRS]
-        assert close(losses.target, [one.target for one in seen])
+        assert close(losses.named["target"], [one.target for one in seen])
         assert close(losses.headline, [one.headline for one in seen])
         assert close(losses.total(), [one.total for one in seen])
-        assert list(losses.heads) == ["source"] * ("SPM" in system)
-        for source in losses.heads.values():
+        assert list(losses.named) == ["target"] + ["source"] * ("SPM" in system)
+        for source in [losses.named[name] for name in losses.named if name == "source"]:
             assert close(source, [one.source for one in seen])
 
     def test_what_force_sees(self, make, reference, system):
         model = make(system)
-        forced = model.force(model.pairs(Batch.of(PAIRS)))
+        forced = model.trace(model.pairs(Batch.of(PAIRS)))
         weights = reference.weights_of(model)
         for row, pair in enumerate(PAIRS):
             seen = reference.see(weights, *pair, c=10.0)
             steps, places = seen.alphas.shape
-            assert close(forced.attentional[row, :steps], seen.attentional)
+            assert close(forced.states[row, :steps], seen.attentional)
             assert close(forced.attention[row, :steps, :places], seen.alphas)
             assert close(forced.log_probabilities[row, :steps], seen.log_probabilities)
 
@@ -196,6 +197,6 @@ class TestSystems:
             for name, one in zip(steps_of, thrown[layers:], strict=True):
                 dice[name] = one[row, :num_steps].numpy()
             seen = reference.see(weights, source, headline, 10.0, dice)
-            assert close(losses.target[row], seen.target)
+            assert close(losses.named["target"][row], seen.target)
             assert close(losses.headline[row], seen.headline)
             assert close(losses.total()[row], seen.total)

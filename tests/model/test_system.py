@@ -54,7 +54,7 @@ def test_every_parameter(make, system):
 
 def test_the_paper_s_sizes_are_the_defaults(make):
     model = make("EncDec+sGate+SPM", embedding=200, hidden=400, vocabulary=50)
-    sizes = model.config.__class__().model
+    sizes = model.config.__class__().system
     assert (sizes.embedding_size, sizes.hidden_size, sizes.layers, sizes.dropout) == (
         200,
         400,
@@ -84,7 +84,7 @@ class TestSeam:
         )
         pairs = plain.pairs(Batch.of(PAIRS))
         inputs = pairs.sources, pairs.source_lengths, pairs.source_mask
-        (state, memory), (expected, ungated) = gated.encode(*inputs), plain.encode(*inputs)
+        (state, memory, _), (expected, ungated, _) = gated.begin(*inputs), plain.begin(*inputs)
         for one, other in zip(
             (*state.hidden, *state.cell), (*expected.hidden, *expected.cell), strict=True
         ):
@@ -102,16 +102,16 @@ class TestSeam:
             {key: value for key, value in gated.state_dict().items() if key in plain.state_dict()}
         )
         pairs = plain.pairs(Batch.of(PAIRS))
-        torch.testing.assert_close(gated(pairs).target, plain(pairs).target)
+        torch.testing.assert_close(gated(pairs).named["target"], plain(pairs).named["target"])
 
     def test_input_feeding(self, make):
         """The next step reads z_j: without its columns of layer 1 the first step alone is equal."""
         model = make("EncDec", embedding=3, hidden=4)
         pairs = model.pairs(Batch.of([([4, 5, 6, 7], [8, 9])]))
-        before = model.force(pairs).attentional
+        before = model.trace(pairs).states
         with torch.no_grad():
             model.decoder.first.weight[:, 3:7] = 0
-        after = model.force(pairs).attentional
+        after = model.trace(pairs).states
         torch.testing.assert_close(after[:, 0], before[:, 0])
         assert not torch.isclose(after[:, 1:], before[:, 1:]).any()
 

@@ -168,7 +168,7 @@ def test_the_best_are_those_of_a_stable_sort(seed):
     logs[dice.random(logs.shape) < 0.3 * (seed % 4)] = -np.inf
     logs, totals = torch.from_numpy(logs).float(), torch.from_numpy(totals).float()
     k = min(int(k), int(beam * types))
-    found = kernels.best(logs, totals, k)
+    found = kernels.top_k(logs, totals, k)
     assert found is not None
     ranked = (totals[..., None] + logs).flatten(1).sort(dim=1, descending=True, stable=True)
     assert torch.equal(found[0], ranked.values[:, :k])
@@ -178,8 +178,8 @@ def test_the_best_are_those_of_a_stable_sort(seed):
 
 def test_the_best_of_what_c_does_not_take_are_left_to_torch():
     logs, totals = torch.zeros(2, 3, 40), torch.zeros(2, 3)
-    assert kernels.best(logs.double(), totals.double(), 3) is None
-    assert kernels.best(logs.transpose(0, 1), totals.t(), 3) is None
+    assert kernels.top_k(logs.double(), totals.double(), 3) is None
+    assert kernels.top_k(logs.transpose(0, 1), totals.t(), 3) is None
 
 
 @pytest.fixture

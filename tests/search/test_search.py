@@ -11,26 +11,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledeline.config import GateConfig, ModelConfig, SearchConfig, SpmConfig, SystemConfig
+from ledeline.config import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
-from ledeline.model.systems.encdec import EncDec
-from ledeline.search import Ensemble, Hypothesis, best, greedy, search
+from ledeline.model.build import build
+from ledeline.search import Ensemble, Hypothesis, greedy, search, top_k
 from ledeline.search.beam import PACES, Pace
-from ledeline.search.top_k import _best_of_blocks
+from ledeline.search.top_k import _top_k_of_blocks
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
+from systems import encdec
 
 V = 9
 
 
 def tiny(seed=0, vocabulary=V, spread=1.0, *, add_ons=False):
     """A system in float64 whose distributions are far from uniform."""
-    config = SystemConfig(
-        model=ModelConfig(embedding_size=3, hidden_size=4, layers=2, dropout=0.0),
-        gate=GateConfig(enabled=add_ons),
-        spm=SpmConfig(enabled=add_ons),
-    )
-    model = EncDec(config, vocabulary).double().eval()
+    sizes = {"embedding_size": 3, "hidden_size": 4, "layers": 2, "dropout": 0.0}
+    model = build(encdec(sgate=add_ons, spm=add_ons, **sizes), vocabulary).double().eval()
     dice = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=spread, generator=dice)
@@ -230,7 +227,7 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all(seed, length):
 
 @torch.inference_mode()
 def forced_score(model, source, headline):
-    forced = model.force(model.pairs(Batch.of([(source, list(headline))])))
+    forced = model.trace(model.pairs(Batch.of([(source, list(headline))])))
     return float(forced.log_probabilities[0, : len(headline) + 1].sum()) / (len(headline) + 1)
 
 
@@ -469,7 +466,7 @@ def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossi
         logs, totals = np.round(logs * num_levels), np.round(totals * num_levels)
     logs[dice.random(shape) < impossible] = -np.inf
     totals[dice.random(shape[:2]) < impossible / 2] = -np.inf
-    values, places = best(torch.from_numpy(logs), torch.from_numpy(totals), k)
+    values, places = top_k(torch.from_numpy(logs), torch.from_numpy(totals), k)
     for row in range(shape[0]):
         every = (totals[row, :, None] + logs[row]).ravel().tolist()
         ranked = sorted(range(len(every)), key=lambda place: (-every[place], place))[:k]
@@ -485,14 +482,14 @@ def test_of_equal_values_in_different_blocks_the_first_is_among_the_best():
     # higher than the one at column 1, and that of column 1.
     logs = torch.full((1, 1, 320), -9.0, dtype=torch.float64)
     logs[0, 0, 0], logs[0, 0, 300], logs[0, 0, 1] = -1.0, -3.0, -3.0
-    assert best(logs, torch.zeros(1, 1, dtype=torch.float64), 2)[1].tolist() == [[0, 1]]
+    assert top_k(logs, torch.zeros(1, 1, dtype=torch.float64), 2)[1].tolist() == [[0, 1]]
 
 
 def test_the_quick_way_is_taken_where_all_values_differ():
     logs = torch.from_numpy(
         np.random.default_rng(0).permutation(np.arange(1800.0)).reshape(2, 3, 300)
     )
-    assert _best_of_blocks(logs, torch.zeros(2, 3, dtype=torch.float64), 20) is not None
+    assert _top_k_of_blocks(logs, torch.zeros(2, 3, dtype=torch.float64), 20) is not None
 
 
 class TestEnsemble:

@@ -20,8 +20,8 @@ from fastapi import FastAPI
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import DEFAULT, Headliner, Options
 from ledeline.server.app import create_app
-from ledeline.server.process import Server, configured
-from ledeline.server.settings import Address, ServeConfig
+from ledeline.server.process import Server, uvicorn_config
+from ledeline.server.settings import ServeConfig, ServerConfig
 from live import TOKEN, listening
 
 PATIENCE = 60  # seconds until a test gives up; nothing is expected to take as long
@@ -168,7 +168,7 @@ def _served(headliner: Headliner, settings: ServeConfig, token: str | None) -> I
     held = Held(headliner)
     app = create_app(held, settings, token)
     said: list[str] = []
-    server = Server(configured(app, settings.server), app, said.append)
+    server = Server(uvicorn_config(app, settings.server), app, said.append)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
     try:
@@ -192,15 +192,17 @@ def headliner(model_folder: Path) -> Headliner:
 def serve(headliner: Headliner) -> Callable[..., Any]:
     """`with serve(limits=..., batching=..., token=...) as server:`, any section of the settings."""
 
-    def serving(token: str | None = None, server: Address | None = None, **sections: Any) -> Any:
-        address = server or Address()
+    def serving(
+        token: str | None = None, server: ServerConfig | None = None, **sections: Any
+    ) -> Any:
+        address = server or ServerConfig()
         settings = ServeConfig(server=_at_any_port(address), **sections)
         return _served(headliner, settings, token)
 
     return serving
 
 
-def _at_any_port(address: Address) -> Address:
+def _at_any_port(address: ServerConfig) -> ServerConfig:
     from dataclasses import replace
 
     return replace(address, port=0, access_log=False)

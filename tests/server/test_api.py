@@ -11,9 +11,9 @@ from ledeline import __version__
 from ledeline.config import SearchConfig
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Headliner, Options
-from ledeline.server.middleware import HEADERS
-from ledeline.server.schemas import answer
-from ledeline.server.settings import Address, Batching, Limits
+from ledeline.server.middleware import SECURITY_HEADERS
+from ledeline.server.schemas import headline_as_dict
+from ledeline.server.settings import BatchingConfig, LimitsConfig, ServerConfig
 from ledeline.synth.newsroom import generate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -23,7 +23,7 @@ TOKEN = "a-token-that-nobody-guesses"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 ONE = {"texts": ["Rain fell."], "beam": 2, "max_length": 5}
 PAGE_FILES = ["/", "/page/page.css", "/page/page.js", "/page/examples.json"]
-ROUTES = ["/health", "/ready", "/metrics", "/v1/model", "/openapi.json", "/docs", *PAGE_FILES]
+ROUTES = ["/health", "/ready", "/metrics", "/v1/model", "/openapi.json", *PAGE_FILES]
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,9 @@ class TestHeadlines:
         def slow(headline: Headline, *, heat_map: bool) -> dict[str, Any]:
             began.set()
             assert go.wait(60)
-            return answer(headline, heat_map=heat_map)
+            return headline_as_dict(headline, heat_map=heat_map)
 
-        monkeypatch.setattr("ledeline.server.app.answer", slow)
+        monkeypatch.setattr("ledeline.server.responses.headline_as_dict", slow)
         asking = server.asking({**ONE, "heat_map": True})
         until(began.is_set)
         assert server.ask("/health").status == 200
@@ -142,7 +142,7 @@ class TestHeadlines:
 
     def test_a_system_without_spm_has_none(self, make_model) -> None:
         headline = Headliner.load(make_model(spm=False))(LEDES[0], beam=2, explain=True)
-        assert answer(headline, heat_map=True)["alignment"]["heat_map"]["spm"] is None
+        assert headline_as_dict(headline, heat_map=True)["alignment"]["heat_map"]["spm"] is None
 
     def test_html_comes_back_as_text(self, server) -> None:
         text = "<script>alert(1)</script> Rain & snow fell."
@@ -156,7 +156,7 @@ class TestHeadlines:
 
 @pytest.fixture(scope="module")
 def small(serve) -> Iterator[Any]:
-    limits = Limits(texts=3, characters=20, body_bytes=1000, beam=7, n_best=4, waiting=3)
+    limits = LimitsConfig(texts=3, characters=20, body_bytes=1000, beam=7, n_best=4, waiting=3)
     with serve(limits=limits) as running:
         yield running
 
@@ -242,7 +242,7 @@ class TestLimits:
 
 
 def test_an_answer_that_is_not_there_in_time(serve) -> None:
-    with serve(limits=Limits(seconds=0.5)) as server:
+    with serve(limits=LimitsConfig(seconds=0.5)) as server:
         server.headliner.go.clear()
         found = server.headlines(ONE)
         assert found.status == 504
@@ -345,7 +345,7 @@ class TestToken:
 
     @pytest.mark.parametrize("prefix", ["/desk", "/desk/", "/v1", "/v1/model", "/metrics"])
     def test_a_prefix_is_no_way_around(self, serve, prefix: str) -> None:
-        with serve(token=TOKEN, server=Address(prefix=prefix)) as server:
+        with serve(token=TOKEN, server=ServerConfig(prefix=prefix)) as server:
             assert server.ask("/health").status == 200
             for path in ("/v1/model", "/metrics"):
                 assert server.ask(path).status == 401
@@ -361,6 +361,7 @@ class TestToken:
     ("path", "more", "status"),
     [
         *((path, {}, 200) for path in ROUTES),
+        ("/docs", {}, 308),
         ("/v1/headlines", {"asked": ONE}, 200),
         ("/v1/headlines", {"asked": {"texts": []}}, 422),
         ("/v1/headlines", {"body": b"{"}, 422),
@@ -377,7 +378,7 @@ def test_every_answer_has_the_headers(server, path: str, more: dict[str, Any], s
     server.headliner.poison = "poison"
     found = server.ask(path, **more)
     assert found.status == status
-    for name, value in HEADERS.items():
+    for name, value in SECURITY_HEADERS.items():
         assert found.headers[name] == value
     assert "server" not in found.headers
     assert not any(name.startswith("access-control") for name in found.headers)
@@ -387,12 +388,12 @@ def test_every_answer_has_the_headers(server, path: str, more: dict[str, Any], s
 
 def test_a_refused_caller_gets_them_too(guarded) -> None:
     found = guarded.ask("/v1/model")
-    assert {name: found.headers[name] for name in HEADERS} == HEADERS
+    assert {name: found.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
 
 
 @pytest.fixture(scope="module")
 def shared(serve) -> Iterator[Any]:
-    with serve(token=TOKEN, server=Address(origins=("https://desk.example",))) as running:
+    with serve(token=TOKEN, server=ServerConfig(origins=("https://desk.example",))) as running:
         yield running
 
 
@@ -460,7 +461,7 @@ def test_a_server_that_shuts_down_is_alive_and_not_ready(serve, until) -> None:
 def test_the_model_is_described(server, headliner: Headliner) -> None:
     about = server.ask("/v1/model").json
     model = headliner.models[0].model
-    assert about.pop("limits")["waiting"] == Limits().waiting
+    assert about.pop("limits")["waiting"] == LimitsConfig().waiting
     assert about == {
         "system": model.config.name,
         "profile": "natural",
@@ -474,7 +475,7 @@ def test_the_model_is_described(server, headliner: Headliner) -> None:
 
 
 def test_what_is_counted(serve) -> None:
-    with serve(batching=Batching(texts=2)) as server:
+    with serve(batching=BatchingConfig(texts=2)) as server:
         server.headliner.poison = "poison"
         for texts in (["a"], ["a", "b", "c"], ["poison"], []):
             server.headlines({**ONE, "texts": texts})
@@ -531,7 +532,7 @@ def test_no_path_leads_to_other_files(server, path: str) -> None:
 
 
 def test_a_prefix_that_a_proxy_takes_off(serve) -> None:
-    with serve(server=Address(prefix="/desk")) as server:
+    with serve(server=ServerConfig(prefix="/desk")) as server:
         assert server.headlines(ONE).status == 200
         assert server.ask("/openapi.json").json["servers"] == [{"url": "/desk"}]
         assert server.ask("/page/page.css").status == 200
@@ -550,7 +551,7 @@ def test_an_error_of_ours_tells_neither_text_nor_traceback(
     assert found.status == 500
     assert found.detail == "something went wrong here; the server's log has more"
     assert "ValueError" in caplog.text
-    assert "in answers" in caplog.text  # where
+    assert "in generate_batch" in caplog.text  # where
     assert "Secret" not in caplog.text
     assert server.headlines(ONE).status == 200
 

@@ -9,8 +9,8 @@ import pytest
 from ledeline.config import SearchConfig
 from ledeline.inference.headline import Headline, HeadlineWarning
 from ledeline.inference.headliner import Options
-from ledeline.server.batcher import SECONDS_TO_RETRY, Batcher, Load, Refused
-from ledeline.server.settings import Batching
+from ledeline.server.batcher import MIN_RETRY_AFTER, Batcher, Load, ServiceUnavailable
+from ledeline.server.settings import BatchingConfig
 
 PLAIN = Options()
 EXPLAINED = Options(explain=True)
@@ -51,7 +51,7 @@ class Watcher:
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def batch(self, num_texts: int, seconds: float) -> None:
+    def observe_batch(self, num_texts: int, seconds: float) -> None:
         assert seconds >= 0
         self.sizes.append(num_texts)
 
@@ -61,7 +61,7 @@ class Desk:
 
     def __init__(self, writer: Writer, *, most: int = 100, **batching: Any) -> None:
         self.writer, self.watcher = writer, Watcher()
-        settings = Batching(**{"window_ms": 0.0, **batching})
+        settings = BatchingConfig(**{"window_ms": 0.0, **batching})
         self.batcher = Batcher(writer, settings, most, self.watcher)
         self.callers: list[asyncio.Task[list[Headline]]] = []
 
@@ -255,9 +255,9 @@ class TestRefusals:
             await desk.busy()
             waiting = desk.call("a", "b")
             await until(lambda: desk.batcher.load == Load(2, 1))
-            with pytest.raises(Refused, match="2 texts are waiting already") as refused:
+            with pytest.raises(ServiceUnavailable, match="2 texts are waiting already") as refused:
                 await desk.batcher.submit(["c", "d"], PLAIN, PATIENCE)
-            assert refused.value.seconds >= SECONDS_TO_RETRY
+            assert refused.value.retry_after >= MIN_RETRY_AFTER
             assert desk.batcher.load == Load(2, 1)
             fits = desk.call("c")
             await until(lambda: desk.batcher.load == Load(3, 1))
@@ -272,15 +272,15 @@ class TestRefusals:
             await desk.busy()
             desk.call(*["a"] * 1000)
             await until(lambda: desk.batcher.load.waiting == 1000)
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ServiceUnavailable) as refused:
                 await desk.batcher.submit(["b"], PLAIN, PATIENCE)
-            assert refused.value.seconds > 10 * SECONDS_TO_RETRY
+            assert refused.value.retry_after > 10 * MIN_RETRY_AFTER
 
         run(story, most=1000)
 
     def test_more_texts_than_ever_fit(self, run) -> None:
         async def story(desk: Desk) -> None:
-            with pytest.raises(Refused, match="no more than 3 texts can wait"):
+            with pytest.raises(ServiceUnavailable, match="no more than 3 texts can wait"):
                 await desk.batcher.submit("abcd", PLAIN, PATIENCE)
             assert desk.batcher.load == Load(0, 0)
             assert desk.writer.batches == []
@@ -395,7 +395,9 @@ class TestFailures:
 
     def test_too_few_answers_are_a_failure_that_the_others_survive(self, run) -> None:
         async def story(desk: Desk) -> None:
-            short = Batcher(lambda given, options, *, first=1: [], Batching(), 9, desk.watcher)
+            short = Batcher(
+                lambda given, options, *, first=1: [], BatchingConfig(), 9, desk.watcher
+            )
             for _ in range(2):
                 with pytest.raises(ValueError, match="zip"):
                     await short.submit(["a", "b"], PLAIN, PATIENCE)
@@ -415,9 +417,9 @@ class TestTheEnd:
             assert not desk.batcher.is_open
             assert desk.batcher.load == Load(0, 1)
             for one in waiting:
-                with pytest.raises(Refused, match="shutting down"):
+                with pytest.raises(ServiceUnavailable, match="shutting down"):
                     await one
-            with pytest.raises(Refused, match="shutting down"):
+            with pytest.raises(ServiceUnavailable, match="shutting down"):
                 await desk.batcher.submit(["late"], PLAIN, PATIENCE)
             assert not running.done()
             desk.writer.go.set()
@@ -451,7 +453,7 @@ class TestTheEnd:
             caller = desk.call("a")
             await until(lambda: desk.batcher.load == Load(1, 0))
             desk.batcher.drain()
-            with pytest.raises(Refused, match="shutting down"):
+            with pytest.raises(ServiceUnavailable, match="shutting down"):
                 await caller
             assert desk.writer.batches == []
 
@@ -465,6 +467,6 @@ class TestTheEnd:
             leaves.cancel()
             desk.batcher.drain()
             await asyncio.wait([leaves])
-            assert leaves.cancelled() or isinstance(leaves.exception(), Refused)
+            assert leaves.cancelled() or isinstance(leaves.exception(), ServiceUnavailable)
 
         run(story)

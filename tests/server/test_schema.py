@@ -13,12 +13,12 @@ schemathesis = pytest.importorskip("schemathesis")
 
 from schemathesis.engine import events, from_schema  # noqa: E402
 
-from ledeline.server.settings import Limits  # noqa: E402
+from ledeline.server.settings import LimitsConfig  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 # Small ones, for what is searched takes time.
-LIMITS = Limits(texts=3, characters=40, beam=4, n_best=4)
+LIMITS = LimitsConfig(texts=3, characters=40, beam=4, n_best=4)
 TRIED = {
     "seed": 1,
     "workers": 1,

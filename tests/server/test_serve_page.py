@@ -79,7 +79,7 @@ def test_the_first_request_needs_no_token(model_folder: Path) -> None:
         assert answer.status == 200
         assert json.loads(answer.text)["headlines"][0]["source"].startswith("Tokyo")
         for address in re.findall(rf"<{ADDRESS}(.*?)>", GUIDE):
-            assert fetch(base + address).headers["content-type"].startswith("text/html")
+            assert fetch(base + address).status == 200
 
 
 def test_the_python_runs(base: str) -> None:
@@ -169,7 +169,7 @@ def test_the_commands_start_and_stop_a_server(tmp_path: Path) -> None:
         assert server.stderr is not None
         try:
             line = server.stderr.readline()
-            base = re.search(r"listens on (http://127\.0\.0\.1:\d+)", line)
+            base = re.search(r"listening on (http://127\.0\.0\.1:\d+)", line)
             assert base is not None, line
             about = f"curl {base[1]}/v1/model -H 'Authorization: Bearer {token}'"
             found = json.loads(fetch(asked(about)).text)

@@ -118,7 +118,7 @@ class TestReadme:
         for goal in re.findall(r"\bmake (\w+)\b", self.README):
             assert re.search(rf"^{goal}:", makefile, re.M), goal
 
-    def test_what_it_says_works(self, tmp_path: Path) -> None:
+    def test_its_commands_work(self, tmp_path: Path) -> None:
         use = self.README.split("## Use")[1].split("## Read on")[0]
         languages = ["", "text", "python", "text", "console", "", "toml", "", "toml", "", "", ""]
         assert [block.language for block in blocks(use)] == languages

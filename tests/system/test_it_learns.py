@@ -15,23 +15,23 @@ import torch
 from ledeline import rouge
 from ledeline.config import (
     DataConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     RunConfig,
-    SpmConfig,
-    TrainConfig,
     ValidationConfig,
 )
 from ledeline.data.dataset import Batch
-from ledeline.evaluation.aligner import align
-from ledeline.evaluation.alignment import alignment_score, parse
+from ledeline.evaluation.alignment_methods import align
+from ledeline.evaluation.links import alignment_score, parse_pharaoh
 from ledeline.model.format.folder import ModelBundle, load_model
+from ledeline.model.initialization import UniformInit
 from ledeline.model.pairs import Sources
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.search import greedy
 from ledeline.synth.newsroom import generate
+from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
+from ledeline.train.optimizers import AdamConfig
+from systems import addons
 
 pytestmark = pytest.mark.slow
 
@@ -55,13 +55,14 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> 
     return prepare_newsroom(folder, 20_000, seed=1, merges=1500, num_valid=200, longest=32)
 
 
-def learned(dataset: Path, run: Path, gate: GateConfig, spm: SpmConfig, epochs: int) -> ModelBundle:
+def learned(dataset: Path, run: Path, addons: dict[str, Any], epochs: int) -> ModelBundle:
     config = TrainConfig(
         data=DataConfig(dataset=dataset),
-        model=ModelConfig(embedding_size=128, hidden_size=128, layers=1, dropout=0.1, init=0.2),
-        gate=gate,
-        spm=spm,
-        train=OptimizerConfig(batch_size=16, learning_rate=0.005, epochs=epochs),
+        system=EncDecConfig(embedding_size=128, hidden_size=128, layers=1, dropout=0.1),
+        addons=addons,
+        init=UniformInit(bound=0.2),
+        optimizer=AdamConfig(learning_rate=0.005),
+        train=LoopConfig(batch_size=16, epochs=epochs),
         validation=ValidationConfig(headlines=0),
         run=RunConfig(device="cpu"),
     )
@@ -73,14 +74,14 @@ def learned(dataset: Path, run: Path, gate: GateConfig, spm: SpmConfig, epochs: 
 def whole(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelBundle:
     """EncDec+sGate+SPM."""
     run = tmp_path_factory.mktemp("runs") / "whole"
-    return learned(dataset, run, GateConfig(enabled=True), SpmConfig(enabled=True), epochs=3)
+    return learned(dataset, run, addons(sgate=True, spm=True), epochs=3)
 
 
 @pytest.fixture(scope="module")
 def bare(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelBundle:
     """The same with no gate, and with an SPM whose loss weighs nothing."""
     run = tmp_path_factory.mktemp("runs") / "bare"
-    return learned(dataset, run, GateConfig(), SpmConfig(enabled=True, c=1e12), epochs=2)
+    return learned(dataset, run, addons(spm=True, c=1e12), epochs=2)
 
 
 def headlines(loaded: ModelBundle, ledes: list[str]) -> Iterator[str]:
@@ -98,7 +99,7 @@ def rouge_1(loaded: ModelBundle, ledes: list[str]) -> float:
 
 def alignment_errors(loaded: ModelBundle) -> dict[str, float]:
     found = align(loaded, [(story.lede, story.headline) for story in STORIES]).links
-    gold = [parse(story.alignment) for story in STORIES]
+    gold = [parse_pharaoh(story.alignment) for story in STORIES]
     return {method: alignment_score(links, gold).error_rate for method, links in found.items()}
 
 

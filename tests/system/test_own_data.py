@@ -1,4 +1,4 @@
-"""The guide docs/own-data.md: what it says to do works, and what goes wrong says what it says."""
+"""The guide docs/own-data.md: its commands work, and errors have the messages that it shows."""
 
 import csv
 import json
@@ -20,13 +20,13 @@ from pages import ROOT, Block, blocks, run
 
 GUIDE = (ROOT / "docs" / "own-data.md").read_text()
 FILES = ["pairs.toml", "scratch.toml", "tuned.toml"]
-# To train the model in the box takes a minute: a small one stands in, and what the guide says of its
-# sizes is read so. Why `shipped` then is the stand-in: a folder of that name goes before. What does
-# not take as long is tried with the model itself, at the end.
+# Training the bundled model takes a minute, so a small model in a folder `shipped` replaces it: a folder
+# with that name takes precedence. The sizes in the guide are replaced, too. What is quick enough is
+# tested with the bundled model itself, at the end.
 SIZES = {"embedding_size = 256": "embedding_size = 16", "hidden_size = 512": "hidden_size = 32"}
 
 
-def of_the_stand_in(text: str) -> str:
+def with_small_sizes(text: str) -> str:
     for size, small in SIZES.items():
         text = text.replace(size, small)
     return text
@@ -34,10 +34,10 @@ def of_the_stand_in(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory, make_model: Callable[..., Path]) -> Path:
-    """A folder in which somebody has followed the guide."""
+    """A folder in which the whole guide was followed."""
     folder = tmp_path_factory.mktemp("desk")
     shutil.copytree(make_model(), folder / "shipped")
-    run([Block(one.language, of_the_stand_in(one.text)) for one in blocks(GUIDE)], folder, FILES)
+    run([Block(one.language, with_small_sizes(one.text)) for one in blocks(GUIDE)], folder, FILES)
     return folder
 
 
@@ -46,7 +46,7 @@ def test_the_files_are_called_as_the_guide_says() -> None:
     assert named == FILES
 
 
-def test_the_sizes_are_those_of_the_model_in_the_box() -> None:
+def test_the_sizes_are_those_of_the_bundled_model() -> None:
     tuned = tomllib.loads([text for language, text in blocks(GUIDE) if language == "toml"][2])
     box = tomllib.loads((SHIPPED / "system.toml").read_text())
     sizes = {key: box["model"][key] for key in ("embedding_size", "hidden_size", "layers")}
@@ -56,7 +56,7 @@ def test_the_sizes_are_those_of_the_model_in_the_box() -> None:
     assert all(size in GUIDE for size in SIZES)
 
 
-def test_the_way_leads_to_headlines(desk: Path) -> None:
+def test_following_the_guide_gives_headlines(desk: Path) -> None:
     assert (desk / "report.html").stat().st_size
     assert Headliner.load(desk / "models" / "desk")("Rain fell in Oslo.", beam=2) is not None
     lines = (desk / "suggestions.csv").read_text().splitlines()
@@ -96,7 +96,7 @@ def test_the_split_does_not_depend_on_the_sub_words(desk: Path) -> None:
 PREPARE = ["prepare", "pairs.toml", "--dataset.output=data/none"]
 SCRATCH = ["train", "scratch.toml", "--run", "runs/scratch"]
 FROM_BOX = ["train", "scratch.toml", "--train.start_from=shipped"]
-# In the order of the table, but for the last, which would need all the memory.
+# In the order of the table, without the last row, which would use up all memory.
 WRONG = [
     [*PREPARE, "--corpus.lede=lede"],
     [*PREPARE, "--corpus.train=latin.csv"],
@@ -113,8 +113,8 @@ MESSAGES = re.findall(r"^\| `(.*?)`", GUIDE.split("## 7.")[1], re.M)
 
 
 @pytest.fixture(scope="module")
-def troubled(desk: Path) -> Path:
-    """The same folder, with tables that have something wrong."""
+def faulty(desk: Path) -> Path:
+    """The same folder, with faulty tables added."""
     header = "published,title,standfirst\n"
     (desk / "latin.csv").write_bytes(header.encode() + b'2025-01-31,Caf\xe9 wins,"Caf\xe9s won."\n')
     (desk / "dates.csv").write_text(header + "31.1.2025,Cafe wins,A cafe won.\n")
@@ -122,21 +122,21 @@ def troubled(desk: Path) -> Path:
 
 
 @pytest.mark.parametrize(("arguments", "message"), [*zip(WRONG, MESSAGES[:-1], strict=True)])
-def test_what_goes_wrong_says_what_the_guide_says(
-    monkeypatch: pytest.MonkeyPatch, troubled: Path, arguments: list[str], message: str
+def test_errors_have_the_messages_of_the_guide(
+    monkeypatch: pytest.MonkeyPatch, faulty: Path, arguments: list[str], message: str
 ) -> None:
-    monkeypatch.chdir(troubled)
+    monkeypatch.chdir(faulty)
     shown = CliRunner().invoke(app, arguments)
     assert shown.exit_code == (0 if "leave only 10 of 300" in message else 2)  # that is a warning
-    assert f"ledeline: {of_the_stand_in(message)}\n" in shown.stderr
+    assert f"ledeline: {with_small_sizes(message)}\n" in shown.stderr
 
 
-# --- the model in the box itself ----------------------------------------------------------------
+# --- the bundled model itself -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def box(desk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder without the stand-in, in which somebody has begun with part 3b."""
+    """A folder without the small model, in which part 3b was begun."""
     folder = tmp_path_factory.mktemp("box")
     for name in ("pairs.csv", "pairs.toml", "scratch.toml", "data/scratch"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -148,17 +148,17 @@ def box(desk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_training_starts_from_the_model_in_the_box(box: Path) -> None:
+def test_training_starts_from_the_bundled_model(box: Path) -> None:
     (checkpoint,) = (box / "runs" / "tuned" / "checkpoints").iterdir()
     start, trained = load_model(SHIPPED), load_model(checkpoint).model.state_dict()
     assert Dataset(box / "data" / "tuned").tokenizer == start.tokenizer
-    most = 0.0005 * int(checkpoint.name)  # the rate, at each step
+    most = 0.0005 * int(checkpoint.name)  # the learning rate, at each step
     for name, weight in start.model.state_dict().items():
         assert 0 < (trained[name] - weight).abs().max() <= 1.1 * most, name
 
 
 @pytest.mark.parametrize("which", [-2, -1])
-def test_what_goes_wrong_with_the_model_in_the_box(
+def test_errors_with_the_bundled_model(
     monkeypatch: pytest.MonkeyPatch, box: Path, which: int
 ) -> None:
     monkeypatch.chdir(box)

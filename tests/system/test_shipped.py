@@ -209,10 +209,12 @@ def without_shares(table: str) -> list[str]:
 
 
 def test_the_api_shows_what_it_writes(headliner: Headliner) -> None:
-    messages = pytest.importorskip("ledeline.server.schemas")
-    (example,) = messages.Answers.model_config["json_schema_extra"]["examples"][0]["headlines"]
+    schemas = pytest.importorskip("ledeline.server.schemas")
+    (example,) = schemas.HeadlinesResponse.model_config["json_schema_extra"]["examples"][0][
+        "headlines"
+    ]
     check(headliner, example)
-    (about,) = messages.About.model_config["json_schema_extra"]["examples"]
+    (about,) = schemas.ModelResponse.model_config["json_schema_extra"]["examples"]
     check_description(about)
 
 

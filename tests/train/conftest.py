@@ -10,15 +10,14 @@ from safetensors.torch import load_file
 
 from ledeline.config import (
     DataConfig,
-    GateConfig,
-    ModelConfig,
-    OptimizerConfig,
+    LoopConfig,
     RunConfig,
-    SpmConfig,
-    TrainConfig,
     ValidationConfig,
 )
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.train.checkpoint import Checkpoints
+from ledeline.train.config import TrainConfig
+from systems import addons
 
 LOSSES = 1e-5  # relative, and of norms; 1.5e-7 was the largest seen: the rounding of a float32
 
@@ -35,10 +34,9 @@ def tiny(newsroom: Path) -> TrainConfig:
     """EncDec+sGate+SPM, a few units wide, two epochs of some 20 steps, in a second or two."""
     return TrainConfig(
         data=DataConfig(dataset=newsroom),
-        model=ModelConfig(embedding_size=6, hidden_size=8),
-        gate=GateConfig(enabled=True),
-        spm=SpmConfig(enabled=True),
-        train=OptimizerConfig(batch_size=4, epochs=2),
+        system=EncDecConfig(embedding_size=6, hidden_size=8),
+        addons=addons(sgate=True, spm=True),
+        train=LoopConfig(batch_size=4, epochs=2),
         validation=ValidationConfig(headlines=6, samples=2),
         run=RunConfig(device="cpu", checkpoint_every=7, report_every=3),
     )
@@ -48,11 +46,11 @@ class Runs:
     """What runs left behind, and whether it is alike."""
 
     def lines(self, run: Path, *events: str) -> list[dict[str, Any]]:
-        """The lines of the journal that tell of these events."""
+        """The lines of metrics.jsonl with these events."""
         everything = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
         return [line for line in everything if line["event"] in events]
 
-    def figures(self, run: Path) -> list[dict[str, Any]]:
+    def metrics(self, run: Path) -> list[dict[str, Any]]:
         """What was reported of training and validation, but for the time it took."""
         passing = {"time", "pairs_per_second"}
         return [
@@ -79,7 +77,7 @@ class Runs:
         )
 
     def assert_losses_alike(self, run: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-        """Figures are the same up to rounding."""
+        """Metrics are the same up to rounding."""
         for line, expected in zip(run, other, strict=True):
             assert line.pop("event") == expected.pop("event")
             assert line == pytest.approx(expected, rel=LOSSES, abs=0)

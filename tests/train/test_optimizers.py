@@ -99,7 +99,9 @@ def test_state_is_there_before_the_first_step(config: OptimizerConfig) -> None:
     optimizer = build_optimizer(config, module.parameters(), CPU)
     state = optimizer_state(config, module, optimizer)
     kinds = {"adam": {"step", "exp_avg", "exp_avg_sq"}, "adagrad": {"sum"}, "sgd": set()}
-    expected = kinds[config.name] | ({"momentum_buffer"} if getattr(config, "momentum", 0) else set())
+    expected = kinds[config.name] | (
+        {"momentum_buffer"} if getattr(config, "momentum", 0) else set()
+    )
     assert state.keys() == {f"{name}.{kind}" for name in ("weight", "bias") for kind in expected}
     before = {name: one.clone() for name, one in state.items()}
     module(torch.ones(3)).sum().backward()

@@ -2,32 +2,26 @@ import json
 import math
 from dataclasses import replace
 
-import pytest
-
-from ledeline.config import OptimizerConfig
+from ledeline.config import LoopConfig
 from ledeline.data.batches import BatchPosition
-from ledeline.train.state import TrainState, learning_rate
+from ledeline.train.state import TrainState
 
 
-def test_the_rate_is_halved_each_epoch_from_the_tenth() -> None:
-    rates = [learning_rate(OptimizerConfig(), epoch) for epoch in range(15)]
-    assert rates[:9] == [0.001] * 9
-    assert rates[9:] == [0.001 / 2**n for n in range(1, 7)]
-
-
-def test_standing_survives_json_bit_for_bit() -> None:
+def test_a_state_survives_json_bit_for_bit() -> None:
     for loss in (math.inf, 2.0 / 3, 5e-324):
         train_state = TrainState(7, BatchPosition(1, 2), loss, 5, 1, "")
         assert TrainState.from_json(json.loads(json.dumps(train_state.to_json()))) == train_state
 
 
 class TestValidated:
-    CONFIG = OptimizerConfig(epochs=9, patience=2)
+    CONFIG = LoopConfig(epochs=9, patience=2)
 
     def after(self, *losses: float) -> TrainState:
         train_state = TrainState()
         for epoch, loss in enumerate(losses, start=1):
-            train_state = train_state.stepped(BatchPosition(epoch, 0)).validated(loss, self.CONFIG)
+            train_state = train_state.after_step(BatchPosition(epoch, 0)).after_validation(
+                loss, self.CONFIG
+            )
         return train_state
 
     def test_the_best_is_remembered(self) -> None:
@@ -48,15 +42,9 @@ class TestValidated:
 
     def test_a_configuration_that_asks_for_more_goes_on(self) -> None:
         done = self.after(2.0, 2.1, 2.2)
-        assert not done.judged(replace(self.CONFIG, patience=3)).finished
-        assert done.judged(self.CONFIG).finished
+        assert not done.with_limits(replace(self.CONFIG, patience=3)).finished
+        assert done.with_limits(self.CONFIG).finished
 
     def test_in_the_middle_of_an_epoch_patience_does_not_end_it(self) -> None:
         begun = replace(self.after(2.0, 2.1), position=BatchPosition(2, 5), epochs_since_best=2)
-        assert not begun.judged(self.CONFIG).finished
-
-
-@pytest.mark.parametrize("epoch", [0, 5])
-def test_another_first_epoch_of_halving(epoch: int) -> None:
-    config = OptimizerConfig(halve_from=2, learning_rate=0.5)
-    assert learning_rate(config, epoch) == 0.5 * 0.5**epoch
+        assert not begun.with_limits(self.CONFIG).finished

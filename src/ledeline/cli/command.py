@@ -6,15 +6,17 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import typer
 import typer.core
 
-from ledeline.core.errors import ConfigError, LedelineError, RenamedWarning, UncheckedWarning
+from ledeline.core.errors import (
+    ConfigError,
+    LedelineError,
+    LedelineWarning,
+)
 from ledeline.core.progress import Progress, no_progress
-
-_SHOWN: Final = (RenamedWarning, UncheckedWarning)
 
 
 class Verbs(typer.core.TyperGroup):
@@ -25,7 +27,7 @@ class Verbs(typer.core.TyperGroup):
         try:
             with _plain_warnings():
                 return super().invoke(ctx)
-        except (LedelineError, *_SHOWN) as error:  # a warning is one where Python was told so
+        except (LedelineError, LedelineWarning) as error:  # python -W error raises warnings
             leave(str(error), 2)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
@@ -44,15 +46,14 @@ def _plain_warnings() -> Iterator[None]:
         show_others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
-            if issubclass(category, _SHOWN):
+            if issubclass(category, LedelineWarning):
                 say(f"ledeline: {message}")
             else:
                 show_others(message, category, *place)
 
         warnings.showwarning = show  # type: ignore[assignment]
         if not sys.warnoptions:
-            for category in _SHOWN:
-                warnings.simplefilter("always", category)
+            warnings.simplefilter("always", LedelineWarning)
         yield
 
 

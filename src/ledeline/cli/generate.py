@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,17 +10,16 @@ import typer
 
 from ledeline.cli.command import leave, progress_bar, say
 from ledeline.cli.options import (
-    Beam,
-    BlockNgrams,
+    DEFAULT_SEARCH,
     Device,
-    MaxLength,
-    MinLength,
     Precision,
-    StopEarly,
     Unknown,
+    with_search_options,
 )
+from ledeline.config.search import SearchConfig
 
 
+@with_search_options(without=("forbid_unknown",))  # --unknown says it
 def generate(
     texts: Annotated[
         list[str] | None,
@@ -82,12 +82,7 @@ def generate(
             "--resume", help="Continue an --output that was stopped. Use the same options."
         ),
     ] = False,
-    beam: Beam = 20,
-    n_best: Annotated[int, typer.Option(help="Number of headlines per lede.")] = 1,
-    min_length: MinLength = 1,
-    max_length: MaxLength = None,
-    block_ngrams: BlockNgrams = None,
-    stop_early: StopEarly = False,
+    search: SearchConfig = DEFAULT_SEARCH,
     unknown: Unknown = "replace",
     precision: Precision = "auto",
     device: Device = "auto",
@@ -97,7 +92,6 @@ def generate(
     Ledes come from TEXT, from --input, or from standard input, one per line. Headlines are printed
     or written to --output. See docs/generate.md.
     """
-    from ledeline.config import SearchConfig
     from ledeline.corpus.inputs import FileInput, open_input
     from ledeline.inference.outputs.notes import Notes
     from ledeline.inference.outputs.opening import open_output, refuse_at_odds
@@ -105,7 +99,9 @@ def generate(
 
     given = open_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
-    refuse_at_odds(kept, column, as_json=as_json, resume=resume, explain=explain, n_best=n_best)
+    refuse_at_odds(
+        kept, column, as_json=as_json, resume=resume, explain=explain, n_best=search.n_best
+    )
     stdout = sys.stdout  # the progress bar replaces sys.stdout
     on_screen = kept is None and stdout.isatty()
     if given.is_terminal:
@@ -121,15 +117,7 @@ def generate(
         from ledeline.inference.generate import generate as generate_headlines
         from ledeline.inference.headliner import Headliner, Options
 
-        search = SearchConfig(
-            beam=beam,
-            n_best=n_best,
-            min_length=min_length,
-            max_length=max_length,
-            block_ngrams=block_ngrams,
-            forbid_unknown=unknown == "forbid",
-            stop_early=stop_early,
-        )
+        search = replace(search, forbid_unknown=unknown == "forbid")
         options = Options(search=search, explain=explain, replace_unknown=unknown == "replace")
         headliner = Headliner.load(*model or [], precision=precision, device=device)
         outcome = generate_headlines(headliner, given, output, options, notes, progress)

@@ -1,62 +1,98 @@
-"""Options that several verbs have, each said once."""
+"""Options that several verbs have, each defined once."""
 
-from typing import Annotated, Literal, TypeAlias
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
-# --- of the search ------------------------------------------------------------------------------
+from ledeline.config.search import DEVICE_DOC, PRECISION_DOC, SearchConfig
+from ledeline.config.search import Device as DeviceName
+from ledeline.config.search import Precision as PrecisionName
+from ledeline.config.section import Field, fields
 
-Beam: TypeAlias = Annotated[int, typer.Option(help="How many beginnings the search keeps.")]
-MinLength: TypeAlias = Annotated[int, typer.Option(help="Sub-words of a headline at least.")]
-MaxLength: TypeAlias = Annotated[int | None, typer.Option(help="Sub-words of a headline at most.")]
-BlockNgrams: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        help="No run of so many sub-words twice in a headline; 0: off. As the model has it, if "
-        "not given."
-    ),
-]
+# --- the search ---------------------------------------------------------------------------------
+
+DEFAULT_SEARCH: Final = SearchConfig()
+
+
+def with_search_options(
+    *, without: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb an option for each key of `SearchConfig`, in place of its argument `search`.
+
+    Keys in `without` have no option, and keep their defaults.
+    """
+    keys = [field for field in fields(SearchConfig) if field.name not in without]
+
+    def expand(verb: Callable[..., None]) -> Callable[..., None]:
+        parameters: list[inspect.Parameter] = []
+        for one in inspect.signature(verb).parameters.values():
+            by_name = one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters += map(_parameter, keys) if one.name == "search" else [by_name]
+
+        @functools.wraps(verb)
+        def run(**values: Any) -> None:
+            search = SearchConfig(**{key.name: values.pop(key.name) for key in keys})
+            verb(search=search, **values)
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return expand
+
+
+def _parameter(key: Field) -> inspect.Parameter:
+    """The option of a key; one that is true or false is a flag."""
+    flag = [f"--{key.name.replace('_', '-')}"] if key.kind is bool else []
+    return inspect.Parameter(
+        key.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=key.default,
+        annotation=Annotated[key.kind, typer.Option(*flag, help=key.doc)],
+    )
+
+
 Unknown: TypeAlias = Annotated[
     Literal["replace", "keep", "forbid"],
-    typer.Option(help="What becomes of a word that the model cannot spell."),
-]
-StopEarly: TypeAlias = Annotated[
-    bool, typer.Option("--stop-early", help="End a search once no better headline can come.")
-]
-
-# --- of the model -------------------------------------------------------------------------------
-
-Precision: TypeAlias = Annotated[
-    Literal["auto", "float32", "float16", "int8"],
-    typer.Option(help="Of the numbers of the model; float16 is for a GPU, int8 for a CPU."),
-]
-Device: TypeAlias = Annotated[
-    Literal["auto", "cpu", "cuda"], typer.Option(help="auto: a GPU where there is one.")
+    typer.Option(
+        help="Words that the model cannot spell: replace <unk> with the aligned word of the lede, "
+        "keep <unk>, or forbid it in the search."
+    ),
 ]
 
-# --- of test sets -------------------------------------------------------------------------------
+# --- the model ----------------------------------------------------------------------------------
+
+Precision: TypeAlias = Annotated[PrecisionName, typer.Option(help=PRECISION_DOC)]
+Device: TypeAlias = Annotated[DeviceName, typer.Option(help=DEVICE_DOC)]
+
+# --- test sets ----------------------------------------------------------------------------------
 
 SETS = "a table with columns lede and headline, or two text files, LEDES,HEADLINES."
 LedeColumn: TypeAlias = Annotated[
-    str, typer.Option("--lede", help="The column of the ledes, in tables.")
+    str, typer.Option("--lede", help="Column of the ledes, in a table.")
 ]
 HeadlineColumn: TypeAlias = Annotated[
-    str, typer.Option("--headline", help="The column of the headlines, in tables.")
+    str, typer.Option("--headline", help="Column of the headlines, in a table.")
 ]
 NumWordPairs: TypeAlias = Annotated[
     int,
     typer.Option("--word-pairs", min=0, help="Pairs to take the table of aligned words from."),
 ]
-SampleSeed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Which pairs these are.")]
+SampleSeed: TypeAlias = Annotated[
+    int, typer.Option("--seed", min=0, help="Random seed that these pairs are drawn with.")
+]
 
-# --- of judgements ------------------------------------------------------------------------------
+# --- scores -------------------------------------------------------------------------------------
 
 ScoreUnknown: TypeAlias = Annotated[
     Literal["keep", "drop", "strict"],
     typer.Option(
-        help="How <unk> and UNK are scored; keep: as they stand, drop: left out, strict: none of "
-        "an output matches."
+        help="How ROUGE treats <unk> and UNK: keep compares them like words, drop removes them "
+        "from both texts, strict lets those of a headline match nothing."
     ),
 ]
 Stem: TypeAlias = Annotated[bool, typer.Option(help="Compare stems, as the paper does.")]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print an object.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -15,13 +15,11 @@ from ledeline.config.prepare import (
 )
 from ledeline.config.search import SearchConfig
 from ledeline.config.section import BadValue
-from ledeline.config.system import GateConfig, ModelConfig, SpmConfig, SystemConfig
 from ledeline.config.toml import load, to_toml
 from ledeline.config.training import (
     DataConfig,
-    OptimizerConfig,
+    LoopConfig,
     RunConfig,
-    TrainConfig,
     ValidationConfig,
 )
 
@@ -31,18 +29,13 @@ __all__ = [
     "DataConfig",
     "DatasetConfig",
     "FilterConfig",
-    "GateConfig",
-    "ModelConfig",
-    "OptimizerConfig",
+    "LoopConfig",
     "PrepareConfig",
     "RunConfig",
     "SearchConfig",
     "SplitConfig",
-    "SpmConfig",
     "SubwordConfig",
-    "SystemConfig",
     "TextConfig",
-    "TrainConfig",
     "ValidationConfig",
     "load",
     "to_toml",

@@ -47,13 +47,13 @@ class CorpusConfig:
     date: Annotated[str, "Column of the date, in tables; read for split.by = date."] = "date"
     delimiter: Annotated[
         Literal["auto", "comma", "semicolon", "tab", "bar"],
-        "What stands between the fields of .csv files; auto: the comma if it gives the columns "
-        "above, else the one that does.",
+        "Field delimiter of .csv files; auto: the comma if the columns above are found with it, "
+        "else the delimiter that finds them.",
     ] = "auto"
     bad_rows: Annotated[
         Literal["stop", "skip"],
-        "stop: the first row that cannot be read ends the work; skip: such rows go to "
-        "rejects.jsonl with the reason.",
+        "stop: end at the first row that cannot be read; skip: write such rows to rejects.jsonl "
+        "with the reason.",
     ] = "stop"
 
 
@@ -65,26 +65,26 @@ class FilterConfig:
     whose headline with its end mark is longer than the lede in sub-words, are always dropped.
     """
 
-    require_period: Annotated[bool, "The lede must have the word '.'."] = False
-    namas_blocklist: Annotated[bool, "Drop headlines with a marker that NAMAS drops."] = False
+    require_period: Annotated[bool, "Keep only ledes that have the word '.'."] = False
+    namas_blocklist: Annotated[bool, "Drop headlines with a marker of the NAMAS blocklist."] = False
     blocklist: Annotated[tuple[str, ...], "Further markers of headlines to drop."] = ()
     blocklist_match: Annotated[
         Literal["substring", "word"],
         "substring: anywhere in the lower-cased headline, as NAMAS does (ap drops japan); "
         "word: whole words.",
     ] = "substring"
-    min_lede_words: Annotated[int, "Fewest words of a lede.", at_least(0)] = 0
-    max_lede_words: Annotated[int, "Most words of a lede.", at_least(0)] = 0
-    min_headline_words: Annotated[int, "Fewest words of a headline.", at_least(0)] = 0
-    max_headline_words: Annotated[int, "Most words of a headline.", at_least(0)] = 0
+    min_lede_words: Annotated[int, "Fewest words in a lede.", at_least(0)] = 0
+    max_lede_words: Annotated[int, "Most words in a lede.", at_least(0)] = 0
+    min_headline_words: Annotated[int, "Fewest words in a headline.", at_least(0)] = 0
+    max_headline_words: Annotated[int, "Most words in a headline.", at_least(0)] = 0
     min_shared_words: Annotated[
         int, "Fewest different lower-cased words that both sides share.", at_least(0)
     ] = 0
     shared_word_length: Annotated[
         int, "Shortest word, in characters, that counts as shared.", at_least(1)
     ] = 4
-    max_lede_subwords: Annotated[int, "Most sub-words of a lede.", at_least(0)] = 0
-    max_headline_subwords: Annotated[int, "Most sub-words of a headline.", at_least(0)] = 0
+    max_lede_subwords: Annotated[int, "Most sub-words in a lede.", at_least(0)] = 0
+    max_headline_subwords: Annotated[int, "Most sub-words in a headline.", at_least(0)] = 0
 
 
 @section
@@ -97,17 +97,18 @@ class SplitConfig:
         "num_valid and num_test pairs drawn from the pool.",
     ] = "files"
     valid_from: Annotated[
-        datetime.date | None, "by date: first day of validation; pairs without a date train."
+        datetime.date | None,
+        "by date: first day of validation; pairs without a date are for training.",
     ] = None
     test_from: Annotated[datetime.date | None, "by date: first day of test."] = None
     num_valid: Annotated[int, "random: validation pairs to draw.", at_least(0)] = 0
     num_test: Annotated[int, "random: test pairs to draw.", at_least(0)] = 0
     pool: Annotated[
         Literal["train", "valid"],
-        "random: draw from the training files (what is not drawn trains) or, as the paper, from "
-        "the validation files (what is not drawn is left out).",
+        "random: draw from the training files (the other pairs are for training) or, as in the "
+        "paper, from the validation files (the other pairs are left out).",
     ] = "train"
-    seed: Annotated[int, "random: the seed of the draw.", at_least(0)] = 1
+    seed: Annotated[int, "random: the random seed.", at_least(0)] = 1
 
     def __post_init__(self) -> None:
         if self.by == "date" and not (self.valid_from or self.test_from):
@@ -128,18 +129,18 @@ class SubwordConfig:
     ] = 1
     reuse: Annotated[
         Path | None,
-        "A dataset or a model (shipped: that of ledeline) whose sub-words are taken over instead "
-        "of learning new ones.",
+        "Use the sub-words of this dataset or model instead of learning new ones; shipped: those "
+        "of the model that comes with ledeline.",
     ] = None
 
 
 @section
 class DatasetConfig:
-    """What is written."""
+    """The dataset to write."""
 
-    output: Annotated[Path, "Folder of the dataset; it appears whole or not at all."]
+    output: Annotated[Path, "Folder of the dataset; it is written completely or not at all."]
     overwrite: Annotated[
-        bool, "Replace a dataset that is there; any other folder is left alone."
+        bool, "Replace an existing dataset; any other folder is never replaced."
     ] = False
 
 

@@ -5,8 +5,9 @@ from typing import Any, Final, TypeAlias
 
 from ledeline.core.errors import ConfigError
 
-# Old name -> new name; a name that ends in a dot is that of a whole section.
-Renames: TypeAlias = Mapping[str, str]
+# Old name -> new name; a name that ends in a dot is that of a whole section. None: it is not used
+# any more.
+Renames: TypeAlias = Mapping[str, str | None]
 
 _ABSENT: Final = object()
 
@@ -14,13 +15,13 @@ _ABSENT: Final = object()
 def new_name(key: str, renames: Renames) -> str:
     """The name that a dotted key, or a section, has now."""
     if key in renames:
-        return renames[key]
+        return renames[key] or key
     path = f"{key}."
     sections = [old for old in renames if old.endswith(".") and path.startswith(old)]
     if not sections:
         return key
     longest = max(sections, key=len)
-    return (renames[longest] + path.removeprefix(longest)).removesuffix(".")
+    return ((renames[longest] or longest) + path.removeprefix(longest)).removesuffix(".")
 
 
 def rename_keys(table: dict[str, Any], renames: Renames, known: Container[str]) -> list[str]:
@@ -34,7 +35,8 @@ def rename_keys(table: dict[str, Any], renames: Renames, known: Container[str]) 
         if any(old.startswith(f"{name}.") for old in renames):
             del table[name]
     for old, value in taken:
-        _put(table, old, renames[old], value)
+        if (new := renames[old]) is not None:
+            _put(table, old, new, value)
     return [_clause(old, renames[old]) for old in renames if old in dict(taken)]
 
 
@@ -74,7 +76,9 @@ def _put(table: dict[str, Any], old: str, new: str, value: Any) -> None:
     table[last] = value
 
 
-def _clause(old: str, new: str) -> str:
+def _clause(old: str, new: str | None) -> str:
+    if new is None:
+        return f"{old} is not used any more"
     if old.endswith("."):
         return f"[{old[:-1]}] is called [{new[:-1]}] now"
     return f"{old} is called {new} now"

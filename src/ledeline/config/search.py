@@ -1,26 +1,40 @@
-"""The keys of the search for headlines."""
+"""The options of the search for headlines, and what it runs on.
 
-from typing import Annotated
+This is their one definition: Python, the command line (`ledeline.cli.options`) and the server
+(`ledeline.server.schemas`) take names, types, defaults, limits and sentences from here.
+"""
+
+from typing import Annotated, Final, Literal, TypeAlias
 
 from ledeline.config.section import BadValue, at_least, section
+
+Precision: TypeAlias = Literal["auto", "float32", "float16", "int8"]
+PRECISION_DOC: Final = (
+    "Numeric precision: float16 needs a GPU, int8 a CPU; auto uses the fastest that the device has."
+)
+Device: TypeAlias = Literal["auto", "cpu", "cuda"]
+DEVICE_DOC: Final = "Device to run on; auto uses a GPU if there is one."
 
 
 @section
 class SearchConfig:
-    """How headlines are looked for."""
+    """How headlines are searched for."""
 
-    beam: Annotated[int, "Hypotheses side by side, at the start.", at_least(1)] = 20
-    n_best: Annotated[int, "Headlines to give, at most as many as the beam.", at_least(1)] = 1
-    min_length: Annotated[int, "Least sub-words of a headline.", at_least(1)] = 1
-    max_length: Annotated[int | None, "Most sub-words of a headline.", at_least(1)] = None
+    beam: Annotated[int, "Beam size: how many hypotheses are kept at each step.", at_least(1)] = 20
+    n_best: Annotated[
+        int, "How many headlines to return for each text, at most the beam size.", at_least(1)
+    ] = 1
+    min_length: Annotated[int, "Fewest sub-words in a headline.", at_least(1)] = 1
+    max_length: Annotated[int | None, "Most sub-words in a headline.", at_least(1)] = None
     block_ngrams: Annotated[
         int | None,
-        "No n-gram of this size twice in a headline; 0 allows all, none is for the model to say.",
+        "Never repeat an n-gram of this many sub-words; 0 allows repeats. The model's own setting "
+        "if not given.",
         at_least(0),
     ] = None
-    forbid_unknown: Annotated[bool, "No <unk> in a headline."] = False
+    forbid_unknown: Annotated[bool, "Never write <unk>."] = False
     stop_early: Annotated[
-        bool, "Stop where no better headline can come; the result is the same."
+        bool, "Stop as soon as no better headline is possible; the result is the same."
     ] = False
 
     def __post_init__(self) -> None:

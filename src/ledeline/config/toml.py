@@ -6,10 +6,12 @@ import functools
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
-from ledeline.config.renames import Renames, both_given, new_name, rename_keys
+from ledeline.config.overrides import COMMAND_LINE, apply_overrides, plain
+from ledeline.config.renames import Renames, rename_keys
 from ledeline.config.section import (
     CHECKS_VALUES,
     ENABLED,
@@ -26,7 +28,7 @@ from ledeline.core.errors import ConfigError, RenamedWarning, UncheckedWarning
 
 T = TypeVar("T")
 
-COMMAND_LINE: Final = "command line"
+NONE: Final = "none"  # TOML has no word for it
 
 
 def load(
@@ -47,10 +49,11 @@ def load(
         _warn_unchecked()
     table = {} if path is None else _read(path)
     notices = _rename(kind, table, path, renamed or {})
-    overridden, late = _override(table, overrides, renamed or {})
+    overridden, late = apply_overrides(table, overrides, renamed or {})
     if not quiet:
         for notice in (*notices, *late):
             warnings.warn(notice, RenamedWarning, stacklevel=2)
+    _fill_in(kind, table)
 
     def place(key: str) -> str:
         given_here = any(f"{key}.".startswith(f"{one}.") for one in overridden)
@@ -87,6 +90,19 @@ def _rename(kind: type, table: dict[str, Any], path: Path | None, renamed: Renam
     return [f"{path}: {'; '.join(clauses)}"] if clauses else []
 
 
+def _fill_in(kind: type, table: dict[str, Any]) -> None:
+    """Add the defaults that depend on other sections, as `TrainConfig.section_defaults` has them.
+
+    Those of a section with a `name` are for a user who names the same, or nothing.
+    """
+    defaults_of = getattr(kind, "section_defaults", dict)
+    for section, defaults in defaults_of(plain(table)).items():
+        given = table.get(section, {})
+        name = defaults.get("name")
+        if isinstance(given, dict) and plain(given.get("name", name), str) == name:
+            table[section] = {**defaults, **given}
+
+
 @functools.cache
 def _warn_unchecked() -> None:
     warnings.warn(
@@ -104,7 +120,7 @@ class _UnknownKey(Exception):
         while isinstance(value, dict) and value:  # in an unknown section, its first key
             name, value = next(iter(value.items()))
             key = f"{key}.{name}"
-        self.key, self.value = key, _plain(value)
+        self.key, self.value = key, plain(value)
         self.union_name: str | None = None  # of the class that lacks it
 
     def sentence(self, kind: type, table: Mapping[str, Any]) -> str:
@@ -166,7 +182,7 @@ def _value(field: Field, value: Any, key: str) -> Any:
         return _build(kind, table, f"{key}.")
     except _UnknownKey as unknown:
         names = [name for name, one in field.union.choices.items() if one is kind]
-        unknown.union_name = unknown.union_name or names[0]
+        unknown.union_name = unknown.union_name or next(iter(names), kind.__name__)
         raise
 
 
@@ -176,7 +192,7 @@ def _pick(field: Field, union: ByName, table: Mapping[str, Any], key: str) -> ty
         if field.required:
             raise _MissingKey(f"{key}.name", f"one of {', '.join(union.choices)}")
         return type(field.default)
-    name = _plain(table["name"], str)
+    name = plain(table["name"], str)
     if isinstance(name, str) and name in union.choices:
         return union.choices[name]
     complaint = f"must be one of {', '.join(union.choices)}"
@@ -192,7 +208,7 @@ def _gather(field: Field, spread: Spread, table: Mapping[str, Any], prefix: str)
         if name not in table:
             continue
         given = dict(_section_table(table[name], prefix + name))
-        enabled = _plain(given.pop(ENABLED.name, True))
+        enabled = plain(given.pop(ENABLED.name, True))
         if not isinstance(enabled, bool):
             raise BadValue(f"{prefix}{name}.{ENABLED.name}", enabled, f"must be {described(bool)}")
         try:
@@ -207,20 +223,23 @@ def _gather(field: Field, spread: Spread, table: Mapping[str, Any], prefix: str)
 
 def _section_table(value: Any, key: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise BadValue(key, _plain(value), "is a section, not a value")
+        raise BadValue(key, plain(value), "is a section, not a value")
     return value
 
 
 def _convert(kind: Any, value: Any, key: str) -> Any:
     """A TOML value -> what the field holds; the section itself judges whether it fits."""
-    value, members = _plain(value, kind), union_members(kind)
+    value, members = plain(value, kind), union_members(kind)
     if isinstance(value, list):
         inner = [get_args(one)[0] for one in members if get_origin(one) is tuple]
         return tuple(_convert(inner[0] if inner else None, one, key) for one in value)
+    if value == NONE and type(None) in members and {str, Path}.isdisjoint(members):
+        return None
     if isinstance(value, str) and Path in members:
         return Path(value)
     if type(value) is int and float in members and int not in members:
-        return float(value)
+        with suppress(OverflowError):
+            return float(value)
     return value
 
 
@@ -241,72 +260,6 @@ def _keys(kind: type, table: Mapping[str, Any], prefix: str = "") -> Iterator[st
             yield from (key for key, _ in walk_field(field, prefix))
 
 
-# --- overrides ------------------------------------------------------------------------------------
-
-
-class _Text(NamedTuple):
-    """The value of an override before it is known what the key holds."""
-
-    text: str
-
-    def parsed(self, kind: Any) -> Any:
-        """TOML where it is TOML, else the text itself."""
-        members = union_members(kind)
-        lists = [one for one in members if get_origin(one) is tuple]
-        inner = get_args(lists[0]) if lists else members
-        is_text = get_origin(kind) is Literal or not {str, Path}.isdisjoint(inner)
-        value = _toml_value(self.text)
-        if is_text and not isinstance(value, str | list):
-            value = self.text
-        return [value] if lists and not isinstance(value, list) else value
-
-
-def _toml_value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
-        return text
-
-
-def _plain(value: Any, kind: Any = None) -> Any:
-    """A value without what is still unread in it."""
-    if isinstance(value, _Text):
-        return value.parsed(kind)
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    return value
-
-
-def _override(
-    table: dict[str, Any], overrides: Sequence[str], renamed: Renames
-) -> tuple[list[str], list[str]]:
-    """Put overrides into a table; returns their keys, and what to say about old names."""
-    spelled: dict[str, str] = {}
-    for override in overrides:
-        old, equals, text = override.removeprefix("--").partition("=")
-        if not override.startswith("--") or not equals or not old:
-            raise ConfigError(
-                f"{COMMAND_LINE}: {override}: overrides look like --section.key=value"
-            )
-        key = new_name(old, renamed)
-        if spelled.setdefault(key, old) != old:
-            earlier = spelled[key] if old == key else old
-            raise ConfigError(f"{COMMAND_LINE}: {both_given(earlier, key)}")
-        _put(table, key, text, override)
-    clauses = [f"{old} is called {key} now" for key, old in spelled.items() if key != old]
-    return list(spelled), [f"{COMMAND_LINE}: {'; '.join(clauses)}"] if clauses else []
-
-
-def _put(table: dict[str, Any], key: str, text: str, override: str) -> None:
-    *sections, last = key.split(".")
-    for name in sections:
-        table = table.setdefault(name, {})
-        if not isinstance(table, dict):
-            raise ConfigError(f"{COMMAND_LINE}: {override}: {name} is a value, not a section")
-    value = _toml_value(text)
-    table[last] = value if isinstance(value, dict) else _Text(text)
-
-
 # --- sections -> TOML -----------------------------------------------------------------------------
 
 
@@ -319,8 +272,12 @@ def _lines(config: Any, prefix: str) -> Iterator[str]:
     """The keys of a section itself, a blank line, and then the sections within it."""
     values = [(field, getattr(config, field.name)) for field in fields(type(config))]
     sections = [(name, part) for field, value in values for name, part in _sections(field, value)]
-    own = [(field.name, value) for field, value in values if not _holds_sections(field, value)]
-    lines = [f"{name} = {as_toml(value)}" for name, value in own if value is not None]
+    own = [(field, value) for field, value in values if not _holds_sections(field, value)]
+    lines = [
+        f"{field.name} = {as_toml(NONE if value is None else value)}"
+        for field, value in own
+        if value is not None or field.default is not None
+    ]
     yield from lines
     if prefix or lines:
         yield ""

@@ -1,67 +1,77 @@
-"""The keys of `ledeline train`."""
+"""The keys of `ledeline train` that every system has; `ledeline.train.config` puts all together."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ledeline.config.section import above, at_least, section
-from ledeline.config.system import GateConfig, ModelConfig, SpmConfig, SystemConfig
+from ledeline.config.search import DEVICE_DOC, Device
+from ledeline.config.section import above, at_least, below, section
 
 
 @section
 class DataConfig:
-    """What is learned from."""
+    """What to train on."""
 
     dataset: Annotated[Path, "Folder that `ledeline prepare` wrote, with splits train and valid."]
     pairs: Annotated[
-        int | None, "Learn from the first so many pairs alone; none: from all.", at_least(1)
+        int | None, "Train on this many pairs, the first ones; none: on all.", at_least(1)
     ] = None
 
 
 @section
-class OptimizerConfig:
-    """How it is learned: Table 2 of the paper."""
+class LoopConfig:
+    """The training loop; the defaults are those of Table 2 of the paper."""
 
-    batch_size: Annotated[int, "Pairs of a step, over all processes.", at_least(1)] = 256
+    batch_size: Annotated[int, "Pairs per step, over all processes.", at_least(1)] = 256
     equal_lengths: Annotated[
-        bool, "Batches of one source length each, which is faster; false mixes lengths."
+        bool, "Fill each batch with sources of one length, which is faster; false mixes lengths."
     ] = True
-    learning_rate: Annotated[float, "Of Adam, at the start.", above(0)] = 0.001
-    halve_from: Annotated[
-        int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
-    ] = 10
-    clip: Annotated[float, "Largest norm of the gradient.", above(0)] = 5.0
-    epochs: Annotated[int, "Most epochs.", at_least(1)] = 15
+    clip_norm: Annotated[
+        float | None, "Clip the gradient to this norm; 0 or none: no clipping.", at_least(0)
+    ] = 5.0
+    clip_value: Annotated[
+        float | None,
+        "Clip each value of the gradient to this size; 0 or none: no clipping.",
+        at_least(0),
+    ] = None
+    label_smoothing: Annotated[
+        float,
+        "Label smoothing: this share of the target probability goes to all sub-words evenly. The "
+        "loss per token is reported without it.",
+        at_least(0),
+        below(1),
+    ] = 0.0
+    epochs: Annotated[int, "Maximum number of epochs.", at_least(1)] = 15
     patience: Annotated[
-        int, "Epochs without a better validation loss after which training stops.", at_least(1)
+        int, "Stop after this many epochs without a better validation loss.", at_least(1)
     ] = 2
-    seed: Annotated[int, "Of weights, batches and dropout.", at_least(0)] = 1
+    seed: Annotated[int, "Random seed of weights, batches and dropout.", at_least(0)] = 1
     start_from: Annotated[
         Path | None,
-        "Model of the same sizes and sub-words (shipped: that of ledeline) whose weights are the "
-        "start, instead of random ones.",
+        "Start from the weights of this model, which must have the same sizes and sub-words; "
+        "shipped: the model that comes with ledeline.",
     ] = None
 
 
 @section
 class ValidationConfig:
-    """What is looked at after each epoch."""
+    """What is checked after each epoch."""
 
     headlines: Annotated[
-        int, "Validation pairs whose headlines are written (greedily) and scored.", at_least(0)
+        int,
+        "Validation pairs to write headlines for, with greedy search, and to score.",
+        at_least(0),
     ] = 500
-    samples: Annotated[int, "How many of them are shown.", at_least(0)] = 3
+    samples: Annotated[int, "How many of these headlines are shown.", at_least(0)] = 3
 
 
 @section
 class RunConfig:
-    """How it runs."""
+    """Device, precision and checkpoints."""
 
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], "auto: a GPU where there is one, else the CPU."
-    ] = "auto"
+    device: Annotated[Device, DEVICE_DOC] = "auto"
     precision: Annotated[
         Literal["auto", "float32", "bfloat16"],
-        "Of the products; auto: bfloat16 on a GPU, float32 on a CPU.",
+        "Precision of matrix products; auto: bfloat16 on a GPU, float32 on a CPU.",
     ] = "auto"
     fast: Annotated[
         bool,
@@ -69,30 +79,14 @@ class RunConfig:
         "as CUDA graphs; false: plain PyTorch.",
     ] = True
     checkpoint_minutes: Annotated[
-        float, "Minutes between two checkpoints; each epoch ends with one, too.", above(0)
+        float, "Minutes between checkpoints; each epoch ends with one, too.", above(0)
     ] = 5.0
     checkpoint_every: Annotated[
-        int, "Steps after which there is a checkpoint in any case; 0: no such number.", at_least(0)
+        int, "Also write a checkpoint every so many steps; 0: only by time.", at_least(0)
     ] = 0
     keep_epochs: Annotated[
-        int, "Epochs whose checkpoints are kept beside the best and the last two.", at_least(0)
+        int,
+        "Keep the checkpoints of this many epochs beside the best and the last two.",
+        at_least(0),
     ] = 0
-    report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100
-
-
-@section
-class TrainConfig:
-    """Everything `ledeline train` needs."""
-
-    data: Annotated[DataConfig, ""]
-    model: Annotated[ModelConfig, ""] = ModelConfig()
-    gate: Annotated[GateConfig, ""] = GateConfig()
-    spm: Annotated[SpmConfig, ""] = SpmConfig()
-    train: Annotated[OptimizerConfig, ""] = OptimizerConfig()
-    validation: Annotated[ValidationConfig, ""] = ValidationConfig()
-    run: Annotated[RunConfig, ""] = RunConfig()
-
-    @property
-    def system(self) -> SystemConfig:
-        """The model alone."""
-        return SystemConfig(model=self.model, gate=self.gate, spm=self.spm)
+    report_every: Annotated[int, "Steps between lines of metrics.", at_least(1)] = 100

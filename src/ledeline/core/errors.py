@@ -45,9 +45,17 @@ class ScoreError(LedelineError):
 # --- warnings; the command shows each as one line -------------------------------------------------
 
 
-class RenamedWarning(FutureWarning):
+class LedelineWarning(Warning):
+    """Something the user should know; the message is one sentence."""
+
+
+class RenamedWarning(LedelineWarning, FutureWarning):
     """An old name was used, which works for one more version."""
 
 
-class UncheckedWarning(UserWarning):
+class UncheckedWarning(LedelineWarning, UserWarning):
     """Something the user gave was not checked."""
+
+
+class EngineWarning(LedelineWarning, UserWarning):
+    """No fast engine knows a system, so that it writes headlines itself."""

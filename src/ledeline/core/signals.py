@@ -55,7 +55,9 @@ class Stop:
 
     def at_most(self, seconds: float) -> float:
         """So many seconds, or fewer where the time is over before."""
-        return seconds if self._deadline is None else min(seconds, self._deadline - time.monotonic())
+        if self._deadline is None:
+            return seconds
+        return min(seconds, self._deadline - time.monotonic())
 
     @property
     def _time_is_over(self) -> bool:

@@ -90,7 +90,7 @@ def open_csv(
     header = next(rows, None)
     if header and error:
         header = header._replace(error=error)
-    note = "" if delimiter == "," else f", separated by {_NAMES[delimiter]}s"
+    note = "" if delimiter == "," else f", between {_NAMES[delimiter]}s"
     return DelimitedTable(header, rows, delimiter, line_end(numbered.last), note)
 
 
@@ -105,8 +105,8 @@ def _find_delimiter(lines: Iterator[bytes], names: Sequence[str]) -> tuple[str, 
             return delimiter, "", seen
     fitting = [one for one, fields in headers.items() if _has_all(fields, names)]
     if len(fitting) > 1:
-        found = " and ".join(f"{_NAMES[one]}s" for one in fitting)
-        return fitting[0], f"{AMBIGUOUS_DELIMITER}: {found} both give the columns", seen
+        found = " and ".join(f"between {_NAMES[one]}s" for one in fitting)
+        return fitting[0], f"{AMBIGUOUS_DELIMITER}: the columns are found {found}", seen
     if fitting:
         return fitting[0], "", seen
     most = max(headers, key=lambda one: len(headers[one]))  # for the error that lists the columns

@@ -51,7 +51,7 @@ def parse_evaluation_set(given: str) -> tuple[str, Files]:
     name = name if mark and name else paths[0].name.partition(".")[0]
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{given}: {name!r} cannot be the name of a test set; use letters, digits, dots, "
+            f"{given}: {name!r} is not a name for a test set; use letters, digits, dots, "
             "dashes and underscores: NAME=FILE"
         )
     return name, paths

@@ -28,8 +28,8 @@ def input_format(path: Path) -> FileFormat:
     suffix = format_suffix(path)
     if suffix in _UNSUPPORTED:
         raise CorpusError(
-            f"{path}: {suffix} files are not supported; save it as .txt, .csv, .tsv, .jsonl or "
-            ".parquet, or say with --format which of them it is"
+            f"{path}: {suffix} is not supported; save it as .txt, .csv, .tsv, .jsonl or .parquet, "
+            "or set its format with --format"
         )
     return _FORMATS.get(suffix, "txt")
 

@@ -117,8 +117,8 @@ def _detect_format(path: Path) -> FileFormat:
     file_format = input_format(path)
     if format_by_name(path) is None and is_binary(path):
         raise CorpusError(
-            f"{path}: this is not a text file; give its format with --format: txt, jsonl, csv, "
-            "tsv or parquet"
+            f"{path}: this is not a text file; set its format with --format: txt, jsonl, csv, tsv "
+            "or parquet"
         )
     return file_format
 
@@ -164,7 +164,9 @@ class StreamInput:
         self, descriptor: int, name: str = "standard input", layout: InputLayout = _PLAIN_TEXT
     ) -> None:
         if layout.file_format == "parquet":
-            raise ConfigError(f"--format parquet: not from {name}; name a file with --input")
+            raise ConfigError(
+                f"--format parquet: {name} cannot be Parquet; name a file with --input"
+            )
         self._descriptor, self.name, self._layout = descriptor, name, layout
         self.file_format, self.is_terminal = layout.file_format, os.isatty(descriptor)
         self._raw = RawLines(iter(self._read_bytes, b""))
@@ -177,7 +179,7 @@ class StreamInput:
             return self._opened.columns
         first = next(self._opened.records, None)
         if isinstance(first, InvalidRow):
-            raise CorpusError(f"{first}; correct it, since the first object names the columns")
+            raise CorpusError(f"{first}; correct it, because the first object names the columns")
         if first is None:
             return ()
         self._opened = self._opened._replace(records=chain([first], self._opened.records))
@@ -248,7 +250,7 @@ def open_input(
     is a name in `DELIMITERS`, or ``auto``.
     """
     if texts and file is not None:
-        raise ConfigError("ledes are given as arguments and with --input; use one of the two")
+        raise ConfigError("give ledes or --input, not both")
     path = None if str(file) == "-" else file
     found = file_format or (format_by_name(path) if path else None) or "txt"
     if delimiter != "auto" and found != "csv":
@@ -261,8 +263,8 @@ def open_input(
         return _text_input(texts, field, file_format)
     if field is not None and found == "txt":
         raise ConfigError(
-            f"--field {field}: only a table has columns; name one with --input, or give the format "
-            "of standard input with --format"
+            f"--field {field}: only a table has columns; name one with --input, or set the "
+            "format of standard input with --format"
         )
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a lede, or a file with --input")
@@ -287,7 +289,7 @@ def _check_not_files(texts: Sequence[str]) -> None:
     """Raise an error for a text that is a file name, not a lede."""
     for text in filter(looks_like_file_name, texts):
         if os.path.exists(text):  # noqa: PTH110 - never fails
-            raise ConfigError(f"{text} is a file; to read the ledes in it, use --input {text}")
+            raise ConfigError(f"{text} is a file; to read its ledes, use --input {text}")
         raise ConfigError(
             f"{text} is neither a lede nor an existing file; give a lede, or name a file with "
             "--input"

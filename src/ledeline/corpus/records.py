@@ -184,8 +184,8 @@ def _text_records(
 ) -> Iterator[Record | InvalidRow]:
     if field is not None:
         raise CorpusError(
-            f"{name}: plain text has no column {field!r}; leave --field out, or give the format of "
-            "the table with --format"
+            f"{name}: plain text has no column {field!r}; leave --field out, or set the format "
+            "of a table with --format"
         )
     for number, line in enumerate(lines, start=1):
         yield line_record(name, number, line.removesuffix(b"\r"))
@@ -200,7 +200,7 @@ def _open_delimited(name: str, table: DelimitedTable, layout: InputLayout) -> Op
         raise CorpusError(f"{name}: {NO_HEADER}")
     if header.error:
         ambiguous = header.error.startswith(AMBIGUOUS_DELIMITER)
-        advice = "; name it with --delimiter" if ambiguous else ""
+        advice = "; set it with --delimiter" if ambiguous else ""
         raise CorpusError(f"{name}: line {header.line}: {header.error}{advice}")
     columns = tuple(header.fields)
     place = columns.index(_text_column(name, columns, layout.field, table.column_note))
@@ -303,7 +303,7 @@ def _opened(path: Path, field: str | None) -> Iterator[tuple["pq.ParquetFile", s
             data_type = table.schema_arrow.field(name).type
             if not is_string_type(data_type):
                 raise CorpusError(
-                    f"{path}: the column {name!r} must hold strings, but its type is {data_type}"
+                    f"{path}: the column {name!r} has values of type {data_type}, not strings"
                 )
             yield table, name
     except FileReadError as broken:

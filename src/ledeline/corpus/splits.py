@@ -39,7 +39,7 @@ class DateRange:
     def __str__(self) -> str:
         if self._first > self._last:
             return "no pair has a date"
-        return f"choose a date among those of the pairs, {self._first} to {self._last}"
+        return f"choose another date: the pairs are from {self._first} to {self._last}"
 
 
 def small_training_warning(config: SplitConfig, read: Mapping[str, int], days: DateRange) -> str:
@@ -58,7 +58,7 @@ def small_training_warning(config: SplitConfig, read: Mapping[str, int], days: D
     leave = "leave" if len(given) > 1 else "leaves"
     return (
         f"{' and '.join(given)} {leave} only {train:,} of {train + valid + test:,} pairs for "
-        f"training ({valid:,} validate, {test:,} test); {advice}"
+        f"training ({valid:,} for validation, {test:,} for the test); {advice}"
     )
 
 
@@ -74,7 +74,8 @@ def sample_held_out(config: SplitConfig, pairs: StoredPairs) -> tuple[IntArray, 
     if wanted > len(different):
         raise ConfigError(
             f"split.num_valid + split.num_test = {wanted}, but the filters leave only "
-            f"{len(different)} different pairs of corpus.{config.pool}; draw fewer, or relax them"
+            f"{len(different)} different pairs of corpus.{config.pool}; draw fewer, or relax the "
+            "filters"
         )
     valid = np.sort(different[: config.num_valid])
     test = np.sort(different[config.num_valid : wanted])
@@ -101,7 +102,7 @@ def split_pools(
         ):
             if first and not len(parts[split].rows):
                 raise ConfigError(
-                    f"split.{key} = {first}: no pair would be in the split {split}; {days}"
+                    f"split.{key} = {first}: the split {split} would be empty; {days}"
                 )
     if config.by == "random":
         pool = config.pool

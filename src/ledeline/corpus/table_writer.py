@@ -41,9 +41,7 @@ def _checked_values(
     for number, row in enumerate(rows, start=1):
         values = [row[column] for column in columns]
         if not all(map(is_encodable, values)):
-            raise CorpusError(
-                f"{path}: row {number} has a lone surrogate, which is half a character"
-            )
+            raise CorpusError(f"{path}: row {number} has half a character (a lone surrogate)")
         yield values
 
 

@@ -184,7 +184,7 @@ def json_strings(record: Mapping[str, object], names: Sequence[str]) -> list[str
             raise ValueError(_missing_column(tuple(islice(record, 50)), name))
         value = record[name]
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"the value of {name!r} is {_named(value)}, but must be a string")
+            raise ValueError(f"the value of {name!r} is {_named(value)} but must be a string")
         texts.append(value or "")
     return texts
 
@@ -201,7 +201,7 @@ def json_object(line: str) -> dict[str, Any]:
     except ValueError as error:  # a whole number of thousands of digits
         raise ValueError(f"not usable JSON: {str(error).partition(';')[0]}") from None
     if not isinstance(record, dict):
-        raise ValueError(f"the line is {_named(record)}, but must be an object")
+        raise ValueError(f"the line is {_named(record)} but must be an object")
     return record
 
 
@@ -243,7 +243,7 @@ def _schema_error(schema: "pa.Schema", columns: PairColumns) -> str:
         data_type = schema.field(name).type
         is_day = name == columns.date and _is_day(data_type)
         if not is_day and not is_string_type(data_type):
-            error = f"the column {name!r} must hold strings, but its type is {data_type}"
+            error = f"the column {name!r} has values of type {data_type}, not strings"
     return error
 
 

@@ -105,7 +105,7 @@ class CorpusReader:
             dated = ", and --corpus.date" if self._config.split.by == "date" else ""
             advice = f"name yours with --corpus.lede and --corpus.headline{dated}"
         if row.reason.startswith(AMBIGUOUS_DELIMITER):
-            advice = "name it with --corpus.delimiter"
+            advice = "set it with --corpus.delimiter"
         if isinstance(row, InvalidHeader):
             return advice
         return f"{advice}, or skip such rows with --corpus.bad_rows=skip"

@@ -53,7 +53,7 @@ class Dataset:
     def __getitem__(self, split: str) -> "Split":
         if split not in self.splits:
             there = ", ".join(self.splits) or "none"
-            raise DatasetError(f"{self.folder} has no split {split}; there are: {there}")
+            raise DatasetError(f"{self.folder} has no split {split}; it has: {there}")
         return self.splits[split]
 
     def verify(self) -> None:
@@ -193,7 +193,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise DatasetError(f"{path} does not describe a dataset of ledeline")
     if manifest.get("version") != VERSION:
         raise DatasetError(
-            f"{folder} has format version {manifest.get('version')}, and this ledeline reads "
+            f"{folder} has format version {manifest.get('version')}, but this ledeline reads "
             f"version {VERSION}; {_PREPARE_AGAIN}"
         )
     if not checksum_matches(manifest):
@@ -201,7 +201,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("profile") not in list(PROFILES):
         known = " and ".join(PROFILES)
         raise DatasetError(
-            f"{path} has the text profile {manifest.get('profile')}, and this ledeline knows "
+            f"{path} has the text profile {manifest.get('profile')}, but this ledeline knows "
             f"{known}; {_PREPARE_AGAIN}"
         )
     return manifest

@@ -98,12 +98,12 @@ def _reused_tokenizer(config: PrepareConfig) -> Tokenizer | None:
     if tokenizer.profile.name != config.text.profile:
         raise ConfigError(
             f"subword.reuse: {config.subword.reuse} has the text profile {tokenizer.profile.name}; "
-            f"set text.profile, which is {config.text.profile}, to the same"
+            f"set text.profile to the same; it is {config.text.profile}"
         )
     if config.text.unknown_below and UNKNOWN not in tokenizer.subwords.unknown_words:
         raise ConfigError(
             f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
-            f"{config.subword.reuse} have no {UNKNOWN}; leave text.unknown_below out"
+            f"{config.subword.reuse} have no {UNKNOWN}; leave it out"
         )
     return tokenizer
 

@@ -20,8 +20,8 @@ def check_folders(folders: Iterable[object]) -> None:
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
             raise ArgumentError(
-                f"a folder is {_type(folder)}; name each by a string or a path, as "
-                "Headliner.load('first', 'second') does"
+                f"a folder is {_type(folder)}; pass each as a string or a path: "
+                "Headliner.load('first', 'second')"
             )
 
 
@@ -39,7 +39,7 @@ def check_options(options: object, kind: type) -> None:
     """Refuse options that are of another kind, as a dictionary is."""
     if not isinstance(options, kind):
         raise ArgumentError(
-            f"options is {_type(options)}; pass beam=3 by name, or "
+            f"options is {_type(options)}; pass beam=3 as a keyword argument, or "
             "options=Options(search=SearchConfig(beam=3))"
         )
 

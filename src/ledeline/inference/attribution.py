@@ -1,25 +1,37 @@
-"""Why a headline: what attention and SPM saw when its words were written.
+"""Attribution: what attention and SPM saw when the words of a headline were written.
 
-Known headlines are forced through a model; what was seen at its sub-words is then put together to
-words. Legend: I source length, J headline length, V vocabulary.
+Known headlines are teacher-forced through a model; what was seen at their sub-words is then put
+together to words. Legend: I source length, J headline length, V vocabulary.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from ledeline.core.errors import ModelError
 from ledeline.data.dataset import Batch
 from ledeline.model.pairs import Pairs
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system import System, Trace
 
 _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
-class Seen(NamedTuple):
-    """One pair, step by step: the headline, <eos>, and the <pad> behind it where asked for."""
+class Tracer(Protocol):
+    """What can say what it saw of a headline: a system, or an engine that runs it."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+
+    def trace(self, pairs: Pairs) -> Trace:
+        """Teacher-force known headlines, and say what was seen at each step."""
+
+
+class PairTrace(NamedTuple):
+    """One pair, step by step: the headline, <eos>, and the <pad> after it where asked for."""
 
     attention: npt.NDArray[np.float32]  # (J + 1, I), or (I, I) with <pad>
     q: npt.NDArray[np.float32] | None  # (J + 1, V), or (I, V); None for a system without SPM
@@ -28,25 +40,49 @@ class Seen(NamedTuple):
 _Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
 
 
-@torch.inference_mode()
-def force(
-    model: EncDec, pairs: Iterable[_Pair], batch_size: int = 64, *, padded: bool = False
-) -> Iterator[Seen]:
+def teacher_force(
+    system: System, pairs: Iterable[_Pair], batch_size: int = 64, *, padded: bool = False
+) -> Iterator[PairTrace]:
     """Go through pairs of source and headline ids, in order, none with an empty source.
 
     With `padded` through all of the SPM's Y': headline, <eos>, then <pad> up to I. Where there is
     no <pad> to go through, because the system has no SPM or I < J + 2, nothing is added.
     """
-    model.eval()
+    system.eval()
+    if not padded or not system.has_source_predictions:
+        yield from trace_headlines(system, pairs, batch_size)
+        return
     for some in _batches(pairs, batch_size):
-        forced = model.force(_steps(model, Batch.of(some), padded))
-        q = None if model.spm is None else model.spm(forced.attentional)
+        seen = _trace(system, system.pairs(Batch.of(some)))
         for row, (source, headline) in enumerate(some):
-            steps, width = len(headline) + 1, len(source)
-            if padded and q is not None:
-                steps = max(steps, width)
-            attention = forced.attention[row, :steps, :width].float().cpu().numpy()
-            yield Seen(attention, None if q is None else q[row, :steps].float().cpu().numpy())
+            yield _of_pair(seen, row, max(len(headline) + 1, len(source)), len(source))
+
+
+def trace_headlines(
+    model: Tracer, pairs: Iterable[_Pair], batch_size: int = 64
+) -> Iterator[PairTrace]:
+    """Go through pairs as `teacher_force` does, up to <eos>."""
+    for some in _batches(pairs, batch_size):
+        batch = Batch.of(some)
+        steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
+        seen = _trace(model, Pairs.of(batch, steps, width, model.device))
+        for row, (source, headline) in enumerate(some):
+            yield _of_pair(seen, row, len(headline) + 1, len(source))
+
+
+@torch.inference_mode()
+def _trace(model: Tracer, pairs: Pairs) -> Trace:
+    return model.trace(pairs)
+
+
+def _of_pair(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
+    """What was seen of one pair of a batch."""
+    if seen.attention is None:
+        raise ModelError("this system has no attention, which an explanation is made of")
+    attention = seen.attention[row, :steps, :width].float().cpu().numpy()
+    if seen.source_predictions is None:
+        return PairTrace(attention, None)
+    return PairTrace(attention, seen.source_predictions[row, :steps].float().cpu().numpy())
 
 
 _MAX_STEPS = 2**12  # of the pairs of a batch together: each has a distribution over the vocabulary
@@ -67,13 +103,6 @@ def _batches(pairs: Iterable[_Pair], size: int) -> Iterator[list[_Pair]]:
         yield batch
 
 
-def _steps(model: EncDec, batch: Batch, padded: bool) -> Pairs:
-    """A batch with the steps to go through; what comes behind <eos> changes nothing before it."""
-    if padded:
-        return model.pairs(batch)
-    return Pairs.of(batch, batch.headline_lengths + 1, batch.headlines.shape[1] + 1, model.device)
-
-
 class Weights(NamedTuple):
     """How much each sub-word of a headline came from each place of its source."""
 
@@ -86,9 +115,9 @@ class Weights(NamedTuple):
         return self.attention if self.spm is None else self.spm
 
 
-def weigh(model: EncDec, pairs: Sequence[_Pair]) -> Iterator[Weights]:
+def attribute(model: Tracer, pairs: Sequence[_Pair]) -> Iterator[Weights]:
     """Weights of pairs of source and headline ids, in order."""
-    for (source, _), seen in zip(pairs, force(model, pairs), strict=True):
+    for (source, _), seen in zip(pairs, trace_headlines(model, pairs), strict=True):
         attention = seen.attention[:-1]  # the last step writes <eos>
         spm = None if seen.q is None else spm_weights(seen.q[:-1], source, attention)
         yield Weights(attention, spm)

@@ -9,34 +9,27 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from threading import Barrier, Lock
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ledeline.config import SearchConfig
+from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.config.section import at_least, section
 from ledeline.core.errors import ArgumentError, ModelError
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.data.dataset import padded
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
-from ledeline.inference.attribution import Weights, by_words, weigh
+from ledeline.inference.attribution import Weights, attribute, by_words
 from ledeline.inference.detokenize import HeadlineWords, with_source_words, wording
+from ledeline.inference.engines import choose_engine, open_model
 from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Rows
 from ledeline.inference.source_text import SourceText, read_source_text
-from ledeline.model.format.folder import ModelBundle, load_model
-from ledeline.model.gpu.step_model import GpuStepModel
-from ledeline.model.systems.encdec import EncDec
-from ledeline.runtime.cpu import NO_INT8, has_int8
-from ledeline.runtime.engine import Engine
-from ledeline.search import Ensemble, Hypothesis, StepModel, search
+from ledeline.model.format.folder import ModelBundle
+from ledeline.search import Ensemble, Hypothesis, search
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import SPECIALS, UNK
-
-Precision: TypeAlias = Literal["auto", "float32", "float16", "int8"]
-_Chosen: TypeAlias = Literal["float32", "float16", "int8"]
-Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 # Texts of a stream that are worked on together: few first, so that the first headlines come soon.
 FIRST_WINDOWS, LARGEST_WINDOW = {"cpu": 64, "cuda": 512}, 2048
@@ -82,16 +75,16 @@ class Headliner:
 
     def __init__(self, models: Sequence[ModelBundle], precision: Precision = "auto") -> None:
         if not models:
-            raise ArgumentError(
-                "a Headliner needs a model; Headliner.load() has the one in the box"
-            )
+            raise ArgumentError("a Headliner needs a model; Headliner.load() loads the bundled one")
         check_choice("precision", precision, Precision)
         _refuse_strangers(models)
         self.models = tuple(models)
         self._tokenizer = models[0].tokenizer
-        self.precision = _chosen_precision(precision, models[0].model.device)
-        writers = [_writer(one.model, self.precision) for one in models]
-        self._writer = writers[0] if len(writers) == 1 else Ensemble(writers)
+        engines = [choose_engine(one.model, precision) for one in models]
+        self.precision = engines[0].precision
+        steps = [engine.step_model for engine in engines]
+        self._step_model = steps[0] if len(steps) == 1 else Ensemble(steps)
+        self._tracer = engines[0].tracer
 
     @classmethod
     def load(
@@ -182,7 +175,9 @@ class Headliner:
         config = self.settled(options.search)
 
         def run(batch: list[int]) -> list[list[Hypothesis]]:
-            return search(self._writer, *padded([ledes[row].ids for row in batch]), config=config)
+            return search(
+                self._step_model, *padded([ledes[row].ids for row in batch]), config=config
+            )
 
         with _single_threaded(threads) if parallel else nullcontext() as pool:
             results = list(pool.map(run, batches) if pool else map(run, batches))
@@ -217,7 +212,7 @@ class Headliner:
 
     @property
     def _on_cpu(self) -> bool:
-        return self._writer.device.type == "cpu"
+        return self._step_model.device.type == "cpu"
 
     # --- words and reasons --------------------------------------------------------------------
 
@@ -233,7 +228,7 @@ class Headliner:
         ]
         pairs = [(ledes[row].ids, found[row][rank].ids) for row, rank in wanted]
         weights: list[dict[int, Weights]] = [{} for _ in ledes]
-        for (row, rank), one in zip(wanted, weigh(self.models[0].model, pairs), strict=True):
+        for (row, rank), one in zip(wanted, attribute(self._tracer, pairs), strict=True):
             weights[row][rank] = one
         return weights
 
@@ -307,13 +302,6 @@ def system_name(headliner: Headliner) -> str:
     return " & ".join(names) + (f" x {len(headliner.models)}" if len(headliner.models) > 1 else "")
 
 
-def open_model(folder: Path | str, device: Device = "auto") -> ModelBundle:
-    """Open a model folder on a device, without what it takes to write headlines."""
-    where = _chosen_device(device)
-    loaded = load_model(folder)
-    return loaded._replace(model=loaded.model.to(where))
-
-
 def _num_threads() -> int:
     """As many as products of this thread are computed by, from now on if it never computed."""
     with _COUNTING_THREADS:
@@ -363,32 +351,3 @@ def _refuse_strangers(models: Sequence[ModelBundle]) -> None:
                 "the models of an ensemble must share one vocabulary and one text profile; these "
                 "were trained on different datasets"
             )
-
-
-def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
-    check_choice("device", wanted, Device)
-    there = torch.cuda.is_available()
-    if wanted == "cuda" and not there:
-        raise ModelError("device cuda needs a GPU, and torch finds none; use cpu")
-    return "cuda" if there and wanted != "cpu" else "cpu"
-
-
-def _chosen_precision(wanted: Precision, device: torch.device) -> _Chosen:
-    on_cpu = device.type == "cpu"
-    if wanted == ("float16" if on_cpu else "int8"):
-        own = "int8, float32" if has_int8() else "float32"
-        there, other = ("a GPU", own) if on_cpu else ("a CPU", "float16, float32")
-        raise ModelError(f"precision {wanted} is for {there}; here use {other} or auto")
-    if wanted == "float32":
-        return "float32"
-    if not on_cpu:
-        return "float16"
-    if wanted == "int8" and not has_int8():
-        raise ModelError(NO_INT8)
-    return "int8" if has_int8() else "float32"
-
-
-def _writer(model: EncDec, precision: _Chosen) -> StepModel[Any, Any]:
-    if model.device.type == "cpu":
-        return Engine(model, "int8" if precision == "int8" else "float32")
-    return GpuStepModel(model, "float16" if precision == "float16" else "float32")

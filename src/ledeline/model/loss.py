@@ -3,21 +3,31 @@
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ledeline.model.gpu import dispatch
+from ledeline.model.gpu.dispatch import has_kernel
 
 
-def token_losses(attentional: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
-    """`-log o_j[y_j]` of each step. Feeds z (B, J, H), targets (B, J) -> (B, J).
+@has_kernel
+def token_losses(states: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
+    """`-log o_j[y_j]` of each step. z (B, J, H), targets (B, J) -> (B, J).
 
     The output layer is W_o, b_o of `o_j = softmax(W_o z_j + b_o)`.
     """
-    if dispatch.use_triton(attentional):
-        from ledeline.model.gpu import losses as fused
+    return logit_losses(output(states), targets)
 
-        return fused.token_losses(attentional, output, targets)
-    logits = output(attentional)  # (B, J, V)
+
+def logit_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """`-log o_j[y_j]` of each step. Logits (B, J, V), targets (B, J) -> (B, J)."""
     losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
     return losses.view_as(targets)
+
+
+def smoothed(losses: Tensor, logits: Tensor, smoothing: float) -> Tensor:
+    """The losses (B, J) with label smoothing (Szegedy et al. 2016). Logits (B, J, V) -> (B, J).
+
+    A share of the target's probability is spread evenly over the whole vocabulary.
+    """
+    of_all = -functional.log_softmax(logits, -1).mean(-1)
+    return (1 - smoothing) * losses + smoothing * of_all
 
 
 def summed(losses: Tensor, mask: Tensor | None) -> Tensor:

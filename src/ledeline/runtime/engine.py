@@ -1,6 +1,6 @@
 """The same system arranged for writing headlines on a CPU.
 
-Nothing here is learned and no equation is new: a `EncDec` goes in, and what its weights alone
+Nothing here is learned and no equation is new: an `EncDec` goes in, and what its weights alone
 decide is worked out once. What differs from it:
 
 - the words' part of the gates of layer 1, `W E_t y + b`, is a table with a row for each type;
@@ -17,14 +17,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ledeline.core.errors import ModelError
 from ledeline.model.addons.sgate import SelectiveGate
+from ledeline.model.addons.spm import SourcePrediction
+from ledeline.model.attention_system import WEIGHT_NAMES
 from ledeline.model.format.int8 import quantised
+from ledeline.model.pairs import Pairs
+from ledeline.model.system import System, Trace
 from ledeline.model.systems.encdec import EncDec
 from ledeline.runtime import kernels
 from ledeline.runtime.products import Float32Product, Int8Product, Maker, Product
 
 Precision: TypeAlias = Literal["float32", "int8"]
 
+_LAYERS = "dropout", "encoder", "decoder", "output"  # of EncDec
 _DIRECTIONS = "l0", "l0_reverse"  # as torch names them
 _PLACES, _HYPOTHESES = 16, 8
 _ROWS = 32  # of log-probabilities at a time
@@ -49,15 +55,31 @@ class Memory(NamedTuple):
 
 
 class Engine:
-    """A trained system, ready to write: `encode` and `step` as `EncDec` has them, but faster."""
+    """A trained system, ready to write: `encode`, `step` and `trace` as `EncDec` has them."""
 
     device = torch.device("cpu")
 
+    @staticmethod
+    def refusal(system: System) -> str | None:
+        """Why it cannot run a system, in a clause; None: it can."""
+        if not isinstance(system, EncDec) or type(system) is not EncDec:
+            return f"it does not know the system {system.config.name}"
+        for name, addon in system.addons.items():
+            if addon.changes_decoding() and type(addon) is not SelectiveGate:
+                return f"it does not know the add-on {name}"
+        known = {*_LAYERS, *(WEIGHT_NAMES.get(name, name) for name in system.addons)}
+        unknown = [name for name, _ in system.named_children() if name not in known]
+        return f"it does not know the layer {unknown[0]}" if unknown else None
+
     def __init__(self, model: EncDec, precision: Precision = "float32") -> None:
+        if reason := self.refusal(model):
+            raise ModelError(f"the CPU engine cannot run this model: {reason}")
         make: Maker = Int8Product if precision == "int8" else Float32Product
+        gate, spm = model.addons.get("sgate"), model.addons.get("spm")
         with torch.inference_mode():
             self._encoder = _Encoder(model, make)
-            self._gate = None if model.gate is None else _Gate(model.gate, make)
+            self._gate = _Gate(gate, make) if isinstance(gate, SelectiveGate) else None
+            self._spm = make(*_padded(spm.output)) if isinstance(spm, SourcePrediction) else None
             self._word_gates, self._layers = _decoder(model, make)
             attention = model.decoder.attention
             of_context, of_own = attention.mix.weight.detach().chunk(2, 1)  # W_s [c_j; zv_j]
@@ -65,6 +87,7 @@ class Engine:
             self._keys = make(attention.bilinear.detach().t())
             weight, bias = _padded(model.output)
             self._output, self._num_types = make(weight, bias), len(weight)
+            self._vocabulary = model.vocabulary
 
     def encode(
         self,
@@ -102,6 +125,27 @@ class Engine:
 
         The vocabulary is filled up to a multiple of 16 with types that are impossible.
         """
+        state, _ = self._advance(words, state, memory)
+        logs = self._log_probabilities(_attentional(state).flatten(0, 1))
+        return logs.view(*words.shape, -1), state
+
+    def trace(self, pairs: Pairs) -> Trace:
+        """Teacher-force known headlines, and say what was seen at each step."""
+        state, memory = self.encode(pairs.sources, pairs.source_lengths)
+        logs, attentions, predictions = [], [], []
+        for number, words in enumerate(pairs.previous.split(1, 1)):  # type: ignore[no-untyped-call]
+            state, attention = self._advance(words, state, memory)
+            z = _attentional(state)  # (B, 1, H), as products take it
+            written = self._log_probabilities(z.flatten(0, 1))  # (B, V)
+            logs.append(written.gather(1, pairs.targets[:, number : number + 1]))
+            attentions.append(attention[..., : pairs.sources.shape[1]])
+            if self._spm is not None:
+                predictions.append(self._spm(z)[..., : self._vocabulary].softmax(-1))
+        q = torch.cat(predictions, 1) if predictions else None
+        return Trace(torch.cat(logs, 1), torch.cat(attentions, 1), q)
+
+    def _advance(self, words: Tensor, state: State, memory: Memory) -> tuple[State, Tensor]:
+        """One step: y_{j-1} (B, K) -> the state after it, and alpha_j (B, K, I)."""
         size = self._word_gates.shape[-1] // 4
         inputs = [torch.empty_like(one) for one in state.inputs]  # of the step after this
         cells: list[Tensor] = []
@@ -114,26 +158,31 @@ class Engine:
             below, cell = kernels.lstm_cell(gates, state.cells[number], *of_words)
             product.put(below, inputs[number][..., size:])
             cells.append(cell)
-        attentional = self._mix(inputs[-1][..., size:]).add_(self._attend(below, memory))
-        attentional = kernels.tanh_(attentional)
+        context, attention = self._attend(below, memory)
+        attentional = kernels.tanh_(self._mix(inputs[-1][..., size:]).add_(context))
         self._output.put(attentional, inputs[0][..., :size])
-        logs = self._log_probabilities(inputs[0][..., :size].flatten(0, 1))
-        return logs.view(*words.shape, -1), State(tuple(inputs), tuple(cells), 1.0)
+        return State(tuple(inputs), tuple(cells), 1.0), attention
 
     def _log_probabilities(self, attentional: Tensor) -> Tensor:
-        """z_j (B K, H) -> `log o_j` (B K, V), some rows at a time, which stay in the cache."""
+        """Prepared z_j (B K, H) -> `log o_j` (B K, V), some rows at a time, which fit the cache."""
         logs = torch.empty(len(attentional), self._num_types)
         for start in range(0, len(attentional), _ROWS):
             some = slice(start, start + _ROWS)
             kernels.log_softmax(self._output(attentional[some]), logs[some])
         return logs
 
-    def _attend(self, queries: Tensor, memory: Memory) -> Tensor:
-        """zv_j (B, K, H) -> `W_s c_j` (B, K, H)."""
+    def _attend(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """zv_j (B, K, H) -> `W_s c_j` (B, K, H), and alpha_j (B, K, I)."""
         number = queries.shape[1]
         queries = functional.pad(queries, (0, 0, 0, -number % _HYPOTHESES))
         weights = torch.baddbmm(memory.mask, queries, memory.keys).softmax(-1)
-        return torch.bmm(weights, memory.values)[:, :number]
+        return torch.bmm(weights, memory.values)[:, :number], weights[:, :number]
+
+
+def _attentional(state: State) -> Tensor:
+    """z_j, as products take it: what layer 1 has from below. (B, K, H)."""
+    first = state.inputs[0]
+    return first[..., : first.shape[-1] // 2]
 
 
 class _Encoder:

@@ -172,7 +172,7 @@ def log_softmax(logits: Tensor, logs: Tensor) -> None:
         library.ledeline_log_softmax(logits.data_ptr(), logs.data_ptr(), *logits.shape)
 
 
-def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
+def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
     """The k highest of `totals + logs`, of each source, as `ledeline.search.best` ranks them.
 
     Logs (B, K, V), totals (B, K) -> values and flat places (B, k); None where C does not do it.

@@ -5,21 +5,21 @@ it; lengths are made up for after the search. What is written for a source does 
 else is in its batch: candidates are ranked by (cost, place of the parent, word id), and no source
 sees another.
 
-`beams` has the steps, `choice` the ranking of candidates, `found` what is read from the steps at
-the end, `writers` what is asked of a model.
+`beam` has the steps, `top_k` the ranking of candidates, `hypotheses` what is read from the steps at
+the end, `step_model` what is asked of a model.
 """
 
 from ledeline.search.beam import STEPS_PER_SOURCE_TOKEN, greedy, search
 from ledeline.search.hypotheses import Hypothesis
 from ledeline.search.step_model import Ensemble, StepModel
-from ledeline.search.top_k import best
+from ledeline.search.top_k import top_k
 
 __all__ = [
     "STEPS_PER_SOURCE_TOKEN",
     "Ensemble",
     "Hypothesis",
     "StepModel",
-    "best",
     "greedy",
     "search",
+    "top_k",
 ]

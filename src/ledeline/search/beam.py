@@ -18,9 +18,9 @@ from torch import Tensor
 from ledeline.config import SearchConfig
 from ledeline.data.dataset import Ids
 from ledeline.model.pairs import Sources
-from ledeline.search.hypotheses import Hypothesis, Step, TopK, read
+from ledeline.search.hypotheses import Hypothesis, Step, TopK, read_hypotheses
 from ledeline.search.step_model import Scorer, StepModel, cost_type, mapped
-from ledeline.search.top_k import Forbidden, choose
+from ledeline.search.top_k import Forbidden, select_top_k
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 
 STEPS_PER_SOURCE_TOKEN: Final = 2  # the limit of decoder steps, <eos> counted
@@ -90,7 +90,7 @@ class _Beams:
     @property
     def found(self) -> list[list[Hypothesis]]:
         """The n-best list of each source."""
-        return read(self._steps, self._all_limits, self._config.n_best)
+        return read_hypotheses(self._steps, self._all_limits, self._config.n_best)
 
     def advance(self) -> None:
         """Every hypothesis writes a word; headlines that end leave."""
@@ -116,7 +116,7 @@ class _Beams:
         else:
             scores, self._state = self._model.step(*given)
         forbidden = self._forbidden(scores.shape[-1])
-        return choose(scores, self._totals, self._widths, self._most_places, forbidden, bias)
+        return select_top_k(scores, self._totals, self._widths, self._most_places, forbidden, bias)
 
     def _forbidden(self, vocabulary: int) -> Forbidden:
         """What cannot be written at this step."""

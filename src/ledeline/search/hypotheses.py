@@ -1,4 +1,4 @@
-"""What a search found: read from what was kept at each step, once all steps are done.
+"""Finished hypotheses, read from what was kept at each step once all steps are done.
 
 Legend: B sources, J steps, K places.
 """
@@ -19,7 +19,7 @@ _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class Hypothesis(NamedTuple):
-    """A headline as search found it."""
+    """A headline that a search came to."""
 
     ids: tuple[int, ...]  # without <eos>
     cost: float  # -log p of all of it, <eos> counted
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     kept: TopK
 
 
-def read(steps: Sequence[Step], limits: Ids, n_best: int) -> list[list[Hypothesis]]:
+def read_hypotheses(steps: Sequence[Step], limits: Ids, n_best: int) -> list[list[Hypothesis]]:
     """The n-best list of each source; limits (B,) are steps of the sources."""
     kept = _together(steps, len(limits))
     finished = (kept.words == EOS) & (kept.totals > -np.inf)

@@ -28,12 +28,12 @@ class StepModel(Protocol[S, M]):
         """Sources (B, I) -> the state before the first step, with K = 1, and what stays."""
 
     def step(self, words: Tensor, state: S, memory: M, /) -> tuple[Tensor, S]:
-        """The words before (B, K) -> log-probabilities (B, K, V), and the state behind."""
+        """The words before (B, K) -> log-probabilities (B, K, V), and the state after."""
 
 
 @runtime_checkable
 class Scorer(Protocol):
-    """A writer that can leave the softmax to search, which does it while it chooses."""
+    """A step model that can leave the softmax to search, which does it while it selects."""
 
     @property
     def bias(self) -> Tensor:
@@ -84,7 +84,7 @@ class Ensemble:
     def step(
         self, words: Tensor, state: tuple[Any, ...], memory: tuple[Any, ...]
     ) -> tuple[Tensor, tuple[Any, ...]]:
-        """The log of the mean probabilities, the states behind."""
+        """The log of the mean probabilities, the states after."""
         steps = [
             model.step(words, *each)
             for model, *each in zip(self._models, state, memory, strict=True)

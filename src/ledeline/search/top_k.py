@@ -32,7 +32,7 @@ class Forbidden(NamedTuple):
         return cls(ids, torch.zeros(vocabulary, device=device).index_fill_(0, ids, _IMPOSSIBLE))
 
 
-def choose(
+def select_top_k(
     scores: Tensor,
     totals: Tensor,
     widths: Tensor,
@@ -50,18 +50,18 @@ def choose(
         from ledeline.model.gpu import top_k as fused
 
         rules = forbidden.allowed, forbidden.repeats
-        return TopK(*fused.best(scores, totals, widths, k, *rules, bias))
+        return TopK(*fused.select_top_k(scores, totals, widths, k, *rules, bias))
     logs = scores if bias is None else (scores + bias).log_softmax(-1)
     logs.index_fill_(-1, forbidden.words, _IMPOSSIBLE)
     if forbidden.repeats is not None:
         logs.scatter_(-1, forbidden.repeats, _IMPOSSIBLE)
-    values, places = best(logs, totals, k)
+    values, places = top_k(logs, totals, k)
     ranks = torch.arange(values.shape[1], device=values.device)
     values = values.masked_fill_(ranks >= widths.unsqueeze(1), _IMPOSSIBLE)
     return TopK(values, places // logs.shape[-1], places % logs.shape[-1])
 
 
-def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k highest of `totals + logs`, of each source: values and flat places, both (B, k).
 
     Ranked by value, then by place. Logs (B, K, V), totals (B, K). Where C does not do it, a quick
@@ -69,9 +69,9 @@ def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
     wanted; where values are equal it may err, and everything is sorted instead.
     """
     k = min(k, logs.shape[1] * logs.shape[2])
-    quick = kernels.best(logs, totals, k)
+    quick = kernels.top_k(logs, totals, k)
     if quick is None and logs.shape[-1] >= _BLOCK**2:
-        quick = _best_of_blocks(logs, totals, k)
+        quick = _top_k_of_blocks(logs, totals, k)
     if quick is not None:
         return quick
     everything = (totals.unsqueeze(-1) + logs).flatten(1)
@@ -79,7 +79,7 @@ def best(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values[:, :k].clone(), places[:, :k].clone()  # and nothing of all the others
 
 
-def _best_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
+def _top_k_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
     """What `best` gives, or None where some values are equal. Block c has columns c, c + S, ..."""
     size, tail = divmod(logs.shape[-1], _BLOCK)
     maxima = logs[..., : _BLOCK * size].view(*logs.shape[:2], _BLOCK, size).amax(-2)  # (B, K, S)

@@ -1,78 +1,22 @@
-"""The application: its routes, and how what goes wrong is told."""
+"""The FastAPI application: routes, error handlers and middleware around one headliner."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
-from starlette.exceptions import HTTPException as AnyHTTPException
 
 from ledeline import __version__
-from ledeline.core.errors import ConfigError
-from ledeline.inference.headline import Headline
-from ledeline.inference.headliner import Headliner, system_name
-from ledeline.inference.sample_ledes import LEDES
-from ledeline.server import schemas
-from ledeline.server.api_page import reference
-from ledeline.server.batcher import Batcher, Refused
-from ledeline.server.example import worked_example
+from ledeline.inference.headliner import Headliner
+from ledeline.server.batcher import Batcher
+from ledeline.server.error_handlers import add_error_handlers
 from ledeline.server.metrics import Metrics
-from ledeline.server.middleware import Envelope, Gate
-from ledeline.server.schemas import About, Answers, Asked, Problem, TrainState, answer
+from ledeline.server.middleware import AccessMiddleware, ResponseMiddleware
+from ledeline.server.responses import AsciiJSONResponse
+from ledeline.server.routes import add_api_routes, add_operations_routes, describe_model
 from ledeline.server.settings import ServeConfig
-
-PAGE: Final = Path(__file__).parent / "page"
-_OURS: Final = ("icon.svg", "page.css", "page.js", "reference.css", "reference.js")
-FILES: Final = {
-    "base.css": PAGE.parents[1] / "report" / "base.css",  # which the report has, too
-    **{name: PAGE / name for name in _OURS},
-}
-TYPES: Final = {".svg": "image/svg+xml", ".css": "text/css", ".js": "text/javascript"}
-READ: Final = ["GET", "HEAD"]
-LONGEST_NAME: Final = 60  # characters of a field's name that are told back
-GONE: Final = 499  # for the log and the counters: nobody reads it
-T = TypeVar("T")
-
-
-class Json(JSONResponse):
-    """JSON in ASCII: whatever a text has, half a character even, can be sent back."""
-
-    def render(self, content: Any) -> bytes:
-        """The bytes of an answer."""
-        return _json(content)
-
-
-def _json(content: Any) -> bytes:
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _body(headlines: Sequence[Headline], *, heat_map: bool) -> bytes:
-    """The answer to a request, made headline by headline: other threads come in between."""
-    shown = (_json(answer(one, heat_map=heat_map)) for one in headlines)
-    return b'{"headlines":[%s]}' % b",".join(shown)
-
-
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Problem, "description": _WHY[status]} for status in statuses}
-
-
-_WHY: Final = {
-    400: "The body is not JSON.",
-    401: "A token is needed.",
-    408: "The body did not come in time.",
-    413: "The body is too large.",
-    422: "The request asks for something that there is not, or for more than the limit.",
-    500: "Something went wrong here.",
-    503: "Too much is waiting, or the server shuts down; come back after Retry-After seconds.",
-    504: "The answer was not there in time.",
-}
+from ledeline.server.web_page import add_page_routes, example_headline
 
 
 def create_app(
@@ -81,187 +25,55 @@ def create_app(
     token: str | None = None,
     card: str | None = None,
 ) -> FastAPI:
-    """The application around a headliner; `app.state.batcher` is what works."""
+    """Build the application; once it has started, `app.state.batcher` writes the headlines."""
     settings = settings or ServeConfig()
-    limits, metrics = settings.limits, Metrics()
-    about = _about(headliner, settings, card)
+    metrics = Metrics()
+    app = FastAPI(
+        title="ledeline",
+        version=__version__,
+        description="Writes headlines from ledes, and says which words were used and dropped.",
+        docs_url=None,  # FastAPI's pages load their scripts from another site
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would go to whatever host the request names
+        lifespan=_lifespan(headliner, settings, metrics),
+        default_response_class=AsciiJSONResponse,
+    )
+    add_error_handlers(app)
+    add_page_routes(app)
+    model = describe_model(headliner, settings.limits, card)
+    add_api_routes(app, model, settings.limits, needs_token=token is not None)
+    add_operations_routes(app, metrics, needs_token=token is not None)
+    _add_middleware(app, settings, token, metrics)
+    return app
+
+
+def _lifespan(
+    headliner: Headliner, settings: ServeConfig, metrics: Metrics
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Make the batcher and the page's example at the start; close the batcher at the end."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.batcher = Batcher(
-            headliner.generate_batch, settings.batching, limits.waiting, metrics
+            headliner.generate_batch, settings.batching, settings.limits.waiting, metrics
         )
-        app.state.worked = await asyncio.to_thread(worked_example, headliner)
+        app.state.example = await asyncio.to_thread(example_headline, headliner)
         yield
         await app.state.batcher.close()
 
-    app = FastAPI(
-        title="ledeline",
-        version=__version__,
-        description="Headlines from ledes, and which words they used and dropped.",
-        docs_url=None,  # they would be loaded from elsewhere
-        redoc_url=None,
-        redirect_slashes=False,  # they would lead to whatever host a request names
-        lifespan=lifespan,
-        default_response_class=Json,
-    )
-    _tell_of_errors(app)
-    _add_page(app, needs_token=token is not None)
-    request_type: Any = schemas.request_schema(limits)
+    return lifespan
 
-    @app.post(
-        "/v1/headlines",
-        response_model=None,
-        responses={200: {"model": Answers}, **_problems(400, 401, 408, 413, 422, 500, 503, 504)},
-        tags=["headlines"],
-    )
-    async def headlines(request: Request, asked: request_type) -> Response:
-        """Write a headline for each text.
 
-        The headline of a text does not depend on the texts beside it, nor on other callers; nor do
-        the weights of its reasons, but for rounding.
-        """
-        found: Asked = asked
-        work = app.state.batcher.submit(found.texts, found.options(), limits.seconds)
-        answers = await _while_there(request, work)
-        if answers is None:
-            return Response(status_code=GONE)
-        if found.heat_map:  # megabytes, maybe; others must not wait for them
-            body = await asyncio.to_thread(_body, answers, heat_map=True)
-        else:
-            body = _body(answers, heat_map=False)
-        return Response(body, media_type=Json.media_type)
-
-    @app.get("/v1/model", responses=_problems(401), tags=["headlines"])
-    async def model() -> About:
-        """What writes the headlines, and what one request may ask for."""
-        return about
-
-    @app.get("/health", tags=["operation"])
-    async def health() -> TrainState:
-        """Whether the process lives."""
-        return TrainState(status="ok")
-
-    @app.get("/ready", responses={503: {"model": TrainState}}, tags=["operation"])
-    async def ready(response: Response) -> TrainState:
-        """Whether it takes texts."""
-        if app.state.batcher.is_open:
-            return TrainState(status="ready")
-        response.status_code = 503
-        return TrainState(status="shutting down")
-
-    @app.get(
-        "/metrics",
-        responses={
-            200: {"content": {"text/plain": {"schema": schemas.COUNTED}}},
-            **_problems(401),
-        },
-        response_class=Response,
-        tags=["operation"],
-    )
-    async def counted() -> Response:
-        """What was counted, for Prometheus."""
-        page = metrics.page(app.state.batcher)
-        return Response(page, media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    app.add_middleware(Gate, limits=limits, token=token)
-    if settings.server.origins:  # around the gate, so that their pages can read what it says
+def _add_middleware(
+    app: FastAPI, settings: ServeConfig, token: str | None, metrics: Metrics
+) -> None:
+    """Add the middleware; what is added last sees a request first."""
+    app.add_middleware(AccessMiddleware, limits=settings.limits, token=token)
+    if settings.server.origins:  # outside, so that other sites' pages can read a 401 or 413
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.server.origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(Envelope, metrics=metrics)
-    return app
-
-
-# --- the page -----------------------------------------------------------------------------------
-
-
-def _add_page(app: FastAPI, *, needs_token: bool) -> None:
-    @app.api_route("/", methods=READ, include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", media_type="text/html; charset=utf-8")
-
-    @app.api_route("/docs", methods=READ, include_in_schema=False)
-    async def docs(request: Request) -> HTMLResponse:
-        base = str(request.base_url)
-        return HTMLResponse(reference(app.openapi(), base, needs_token=needs_token))
-
-    @app.api_route("/page/examples.json", methods=READ, include_in_schema=False)
-    async def examples() -> Response:
-        return Json({"ledes": LEDES, "worked": app.state.worked})
-
-    @app.api_route("/page/{name}", methods=READ, include_in_schema=False)
-    async def file(name: str) -> FileResponse:
-        if name not in FILES:
-            raise HTTPException(404, "there is no such page")
-        path = FILES[name]
-        return FileResponse(path, media_type=f"{TYPES[path.suffix]}; charset=utf-8")
-
-
-def _about(headliner: Headliner, settings: ServeConfig, card: str | None) -> About:
-    models = [one.model for one in headliner.models]
-    return About(
-        system=system_name(headliner),
-        profile=headliner.models[0].tokenizer.profile.name,
-        vocabulary=headliner.models[0].tokenizer.vocabulary_size,
-        parameters=sum(one.numel() for model in models for one in model.parameters()),
-        precision=headliner.precision,
-        device=models[0].device.type,
-        version=__version__,
-        card=card,
-        limits=schemas.ModelLimits(**asdict(settings.limits)),
-    )
-
-
-# --- callers, and what goes wrong ---------------------------------------------------------------
-
-
-async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work comes to; None, and the work is given up, where the caller goes away."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return await working if working.done() else None
-    finally:
-        leaving.cancel()
-        working.cancel()
-
-
-async def _gone(request: Request) -> None:
-    """Return when the caller has ended the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-def _tell_of_errors(app: FastAPI) -> None:
-    """Every error is one sentence; none has a traceback or a text in it."""
-
-    @app.exception_handler(RequestValidationError)
-    async def not_valid(_: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            return Json({"detail": "the body is not JSON"}, 400)
-        place = ".".join(str(part)[:LONGEST_NAME] for part in first["loc"][1:]) or "the body"
-        return Json({"detail": f"{place}: {schemas.in_words(first)}"}, 422)
-
-    @app.exception_handler(ConfigError)
-    async def contradiction(_: Request, error: ConfigError) -> Response:
-        return Json({"detail": str(error)}, 422)
-
-    @app.exception_handler(Refused)
-    async def refused(_: Request, error: Refused) -> Response:
-        retry = {"Retry-After": str(round(error.seconds))}
-        return Json({"detail": str(error)}, 503, retry)
-
-    @app.exception_handler(TimeoutError)
-    async def late(_: Request, __: TimeoutError) -> Response:
-        return Json({"detail": "the answer was not there in time; ask for less, or later"}, 504)
-
-    @app.exception_handler(AnyHTTPException)
-    async def other(_: Request, error: AnyHTTPException) -> Response:
-        sentence = "the body is not JSON in UTF-8" if error.status_code == 400 else error.detail
-        return Json({"detail": sentence}, error.status_code, error.headers)
+    app.add_middleware(ResponseMiddleware, metrics=metrics)

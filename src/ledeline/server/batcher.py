@@ -1,9 +1,9 @@
-"""Texts of many callers, worked on together.
+"""Dynamic batching: texts of many callers are searched together.
 
-All that waits is known to the event loop alone, so nothing here needs a lock; the search itself
-runs in one thread beside it. While a batch is worked on, the next one gathers by itself; between
-two that are not full there is a moment, so that callers just answered can come back: else they fall
-into groups that wait for each other.
+Only the event loop touches the queue, so no lock is needed; the search runs in a thread of its own.
+While one batch runs, the next one fills up by itself. Before a batch that is not full there is a
+short pause, so that callers who have just been answered can send their next text. Without it they
+would split into groups that wait for each other.
 """
 
 import asyncio
@@ -16,201 +16,211 @@ from typing import Final, NamedTuple, Protocol
 
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Options
-from ledeline.server.settings import Batching
+from ledeline.server.settings import BatchingConfig
 
-SECONDS_TO_RETRY: Final = 1.0  # at least, as what is told to those who are sent away
-MOST_WINDOWS: Final = 5  # that a batch waits while others keep coming
-
-
-class Refused(Exception):
-    """There is no room, or no time: come back after so many seconds."""
-
-    def __init__(self, sentence: str, seconds: float) -> None:
-        super().__init__(sentence)
-        self.seconds = max(seconds, SECONDS_TO_RETRY)
+MIN_RETRY_AFTER: Final = 1.0  # seconds
+MAX_WINDOWS: Final = 5  # that a batch waits while more texts keep arriving
+_SMOOTHING: Final = 0.2  # of the running mean of the seconds per text
 
 
-class Answering(Protocol):
-    """What writes the headlines; its warnings count the texts from `first`."""
+class ServiceUnavailable(Exception):
+    """The queue is full, or the server is shutting down; retry after `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: float = MIN_RETRY_AFTER) -> None:
+        super().__init__(message)
+        self.retry_after = max(retry_after, MIN_RETRY_AFTER)
+
+
+class GenerateBatch(Protocol):
+    """Writes headlines, as `Headliner.generate_batch` does."""
 
     def __call__(
         self, texts: Sequence[object], options: Options, *, first: int = 1
     ) -> list[Headline]:
-        """One headline for each text, in order."""
+        """One headline for each text, in order; warnings number the texts from `first`."""
 
 
-class Watching(Protocol):
-    """Who counts what goes on."""
+class BatchObserver(Protocol):
+    """Is told about every batch, for the metrics."""
 
-    def batch(self, num_texts: int, seconds: float) -> None:
-        """A batch of so many texts was answered."""
+    def observe_batch(self, num_texts: int, seconds: float) -> None:
+        """Count a batch that has ended."""
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _QueuedText:
     text: str
-    number: int  # among the texts of its caller, from 1
+    number: int  # among the texts of its request, from 1
     options: Options
-    answer: "asyncio.Future[Headline]"
+    headline: "asyncio.Future[Headline]"
 
 
 class Load(NamedTuple):
-    """What there is to do."""
+    """How many texts are queued and how many are being searched."""
 
-    waiting: int  # texts
+    waiting: int
     running: int
 
 
 class Batcher:
-    """Answers texts, some at a time, each as if it were alone."""
+    """Collects texts into batches; each text gets the headline it would get alone."""
 
     def __init__(
-        self, answers: Answering, settings: Batching, most_waiting: int, watching: Watching
+        self,
+        generate_batch: GenerateBatch,
+        settings: BatchingConfig,
+        max_waiting: int,
+        observer: BatchObserver,
     ) -> None:
-        self._answers, self._settings, self._most = answers, settings, most_waiting
-        self._watching = watching
-        self._queue: deque[_Waiting] = deque()
+        self._generate_batch, self._settings = generate_batch, settings
+        self._max_waiting, self._observer = max_waiting, observer
+        self._queue: deque[_QueuedText] = deque()
         self._running = 0
         self._arrived = asyncio.Event()
         self._closed = False
-        self._seconds_a_text = 0.05  # lately
+        self._seconds_per_text = 0.05  # a running mean
         self._thread = ThreadPoolExecutor(1, "headlines")
         self._worker: asyncio.Task[None] | None = None
 
     @property
     def load(self) -> Load:
-        """What there is to do now."""
+        """The current load."""
         return Load(len(self._queue), self._running)
 
     @property
     def is_open(self) -> bool:
-        """Whether texts are taken."""
+        """Whether texts are accepted."""
         return not self._closed
 
     async def submit(
         self, texts: Sequence[str], options: Options, seconds: float
     ) -> list[Headline]:
-        """The headlines of texts; `Refused`, or `TimeoutError` where they are not there in time.
+        """Write the headlines of texts within so many seconds.
 
-        Whoever is cancelled, or runs out of time, gives the places of its texts back at once.
+        Raises `ServiceUnavailable`, or `TimeoutError`. When the caller is cancelled or runs out of
+        time, its texts leave the queue at once.
         """
-        if self._closed:
-            raise Refused("the server is shutting down", SECONDS_TO_RETRY)
-        if len(texts) > self._most:
-            raise Refused(f"no more than {self._most} texts can wait", SECONDS_TO_RETRY)
-        if len(self._queue) + len(texts) > self._most:
-            wait = self._seconds_a_text * len(self._queue)
-            raise Refused(f"{len(self._queue)} texts are waiting already", wait)
+        self._check_room(len(texts))
         loop = asyncio.get_running_loop()
-        mine = [
-            _Waiting(text, number, options, loop.create_future())
+        queued = [
+            _QueuedText(text, number, options, loop.create_future())
             for number, text in enumerate(texts, start=1)
         ]
-        self._queue.extend(mine)
-        self._begin()
+        self._queue.extend(queued)
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._run_batches())
         self._arrived.set()
         try:
             async with asyncio.timeout(seconds):
-                return list(await asyncio.gather(*(one.answer for one in mine)))
+                return list(await asyncio.gather(*(one.headline for one in queued)))
         finally:
-            self._forget(mine)
+            self._remove_unfinished(queued)
 
-    def _forget(self, mine: Sequence[_Waiting]) -> None:
-        """Take back what is not needed any more; what runs already runs to its end."""
-        left = {one for one in mine if not one.answer.done() or one.answer.cancelled()}
+    def _check_room(self, num_texts: int) -> None:
+        if self._closed:
+            raise ServiceUnavailable("the server is shutting down")
+        if num_texts > self._max_waiting:
+            raise ServiceUnavailable(f"no more than {self._max_waiting} texts can wait")
+        num_waiting = len(self._queue)
+        if num_waiting + num_texts > self._max_waiting:
+            wait = self._seconds_per_text * num_waiting
+            raise ServiceUnavailable(f"{num_waiting} texts are waiting already", wait)
+
+    def _remove_unfinished(self, queued: Sequence[_QueuedText]) -> None:
+        """Take texts off the queue that nobody waits for; a batch that runs is finished."""
+        left = {one for one in queued if not one.headline.done() or one.headline.cancelled()}
         if left:
             self._queue = deque(one for one in self._queue if one not in left)
         for one in left:
-            one.answer.cancel()
+            one.headline.cancel()
 
-    # --- the work -----------------------------------------------------------------------------
+    # --- batches ------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work())
-
-    async def _work(self) -> None:
-        lately = 1
+    async def _run_batches(self) -> None:
+        """Run batch after batch; the worker task."""
+        recent = 1  # texts that were there lately, and may come again
         while not self._closed:
             await self._arrived.wait()
-            await self._gather(lately)
-            while batch := self._take():
+            await self._wait_for_more(recent)
+            while batch := self._next_batch():
                 await self._run(batch)
-                lately = len(batch) + len(self._queue)
-                await self._gather(lately)
+                recent = len(batch) + len(self._queue)
+                await self._wait_for_more(recent)
             self._arrived.clear()
 
-    async def _gather(self, lately: int) -> None:
-        """Wait a moment for others: until there are as many as lately, or nobody comes."""
-        for _ in range(MOST_WINDOWS):
-            there = len(self._queue)
-            if there >= self._settings.texts or self._closed:
+    async def _wait_for_more(self, recent: int) -> None:
+        """Wait until the queue is as long as it was recently, or until no more texts arrive."""
+        for _ in range(MAX_WINDOWS):
+            length = len(self._queue)
+            if length >= self._settings.texts or self._closed:
                 return
             await asyncio.sleep(self._settings.window_ms / 1000)
-            if len(self._queue) >= lately or len(self._queue) == there:
+            if len(self._queue) >= recent or len(self._queue) == length:
                 return
 
-    def _take(self) -> list[_Waiting]:
-        """The texts that wait longest, with one kind of options."""
+    def _next_batch(self) -> list[_QueuedText]:
+        """Take the oldest text, and the next ones that have the same options."""
         if not self._queue:
             return []
         options = self._queue[0].options
         same = [one for one in self._queue if one.options == options]
-        taken = same[: self._settings.texts]
-        gone = set(taken)
-        self._queue = deque(one for one in self._queue if one not in gone)
-        return taken
+        batch = same[: self._settings.texts]
+        taken = set(batch)
+        self._queue = deque(one for one in self._queue if one not in taken)
+        return batch
 
-    async def _run(self, batch: list[_Waiting]) -> None:
+    async def _run(self, batch: list[_QueuedText]) -> None:
+        """Search a batch in the thread, and give the callers their headlines."""
         loop, began = asyncio.get_running_loop(), time.perf_counter()
         self._running = len(batch)
         try:
-            answers = await loop.run_in_executor(self._thread, self._answer, batch)
+            results = await loop.run_in_executor(self._thread, self._generate, batch)
         finally:
             self._running = 0
         seconds = time.perf_counter() - began
-        self._seconds_a_text += 0.2 * (seconds / len(batch) - self._seconds_a_text)
-        self._watching.batch(len(batch), seconds)
-        for one, answer in zip(batch, answers, strict=True):
-            if one.answer.done():
-                continue  # the caller went away meanwhile
-            if isinstance(answer, Exception):
-                one.answer.set_exception(answer)
+        self._seconds_per_text += _SMOOTHING * (seconds / len(batch) - self._seconds_per_text)
+        self._observer.observe_batch(len(batch), seconds)
+        for one, result in zip(batch, results, strict=True):
+            if one.headline.done():
+                continue  # the caller has disconnected
+            if isinstance(result, Exception):
+                one.headline.set_exception(result)
             else:
-                one.answer.set_result(answer)
+                one.headline.set_result(result)
 
-    def _answer(self, batch: Sequence[_Waiting]) -> Sequence[Headline | Exception]:
-        """The answers; where one text spoils the batch, each is tried alone."""
-        texts, options = [one.text for one in batch], batch[0].options
+    def _generate(self, batch: Sequence[_QueuedText]) -> Sequence[Headline | Exception]:
+        """The headlines of a batch; if the search fails, each text is tried alone."""
+        texts, first = [one.text for one in batch], batch[0].number
         try:
-            answers = self._answers(texts, options, first=batch[0].number)
-            numbers = range(batch[0].number, batch[0].number + len(batch))
+            headlines = self._generate_batch(texts, batch[0].options, first=first)
             return [
-                # a text without a headline is told by its number, which is that of its caller
-                answer if answer or one.number == number else self._alone(one)
-                for one, number, answer in zip(batch, numbers, answers, strict=True)
+                # A warning names the text's number in its own request, which may be another here.
+                headline if headline or one.number == number else self._generate_alone(one)
+                for number, (one, headline) in enumerate(
+                    zip(batch, headlines, strict=True), start=first
+                )
             ]
         except Exception as error:
             if len(batch) == 1:
                 return [error]
-            return [answer for one in batch for answer in self._answer([one])]
+            return [result for one in batch for result in self._generate([one])]
 
-    def _alone(self, one: _Waiting) -> Headline:
-        return self._answers([one.text], one.options, first=one.number)[0]
+    def _generate_alone(self, one: _QueuedText) -> Headline:
+        return self._generate_batch([one.text], one.options, first=one.number)[0]
 
     # --- the end ------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Take nothing more, and send away what waits; what runs is answered."""
+        """Accept no more texts and refuse those that wait; the running batch is finished."""
         self._closed = True
         for one in self._queue:
-            if not one.answer.done():
-                one.answer.set_exception(Refused("the server is shutting down", SECONDS_TO_RETRY))
+            if not one.headline.done():
+                one.headline.set_exception(ServiceUnavailable("the server is shutting down"))
         self._queue.clear()
         self._arrived.set()
 
     async def close(self) -> None:
-        """Drain, and wait for what runs."""
+        """Drain, and wait for the running batch."""
         self.drain()
         if self._worker is not None:
             await self._worker

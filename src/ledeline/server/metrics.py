@@ -1,17 +1,17 @@
-"""What is counted, for Prometheus."""
+"""Metrics for Prometheus."""
 
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from ledeline.server.batcher import Batcher
+from ledeline.server.batcher import Load
 
-_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-_TEXTS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_SECONDS_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_TEXTS_BUCKETS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """The counters of one server."""
+    """The counters and histograms of one server."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -21,40 +21,42 @@ class Metrics:
             ["path", "status"],
             registry=self._registry,
         )
-        self._seconds = Histogram(
+        self._request_seconds = Histogram(
             "ledeline_request_seconds",
             "Seconds from a request to its answer.",
             ["path"],
-            buckets=_SECONDS,
+            buckets=_SECONDS_BUCKETS,
             registry=self._registry,
         )
-        self._texts = Counter("ledeline_texts", "Texts answered.", registry=self._registry)
-        self._batches = Histogram(
-            "ledeline_batch_texts", "Texts of a batch.", buckets=_TEXTS, registry=self._registry
+        self._num_texts = Counter("ledeline_texts", "Texts answered.", registry=self._registry)
+        self._batch_texts = Histogram(
+            "ledeline_batch_texts",
+            "Texts of a batch.",
+            buckets=_TEXTS_BUCKETS,
+            registry=self._registry,
         )
-        self._search = Histogram(
+        self._batch_seconds = Histogram(
             "ledeline_batch_seconds",
             "Seconds that a batch took.",
-            buckets=_SECONDS,
+            buckets=_SECONDS_BUCKETS,
             registry=self._registry,
         )
         self._waiting = Gauge("ledeline_texts_waiting", "Texts waiting.", registry=self._registry)
         self._running = Gauge("ledeline_texts_running", "Texts running.", registry=self._registry)
 
-    def request(self, path: str, status: int, seconds: float) -> None:
-        """A request was answered."""
+    def observe_request(self, path: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
         self._requests.labels(path, str(status)).inc()
-        self._seconds.labels(path).observe(seconds)
+        self._request_seconds.labels(path).observe(seconds)
 
-    def batch(self, num_texts: int, seconds: float) -> None:
-        """A batch of so many texts was answered."""
-        self._texts.inc(num_texts)
-        self._batches.observe(num_texts)
-        self._search.observe(seconds)
+    def observe_batch(self, num_texts: int, seconds: float) -> None:
+        """Count a batch that has ended."""
+        self._num_texts.inc(num_texts)
+        self._batch_texts.observe(num_texts)
+        self._batch_seconds.observe(seconds)
 
-    def page(self, batcher: Batcher) -> bytes:
-        """All of it, in the text format."""
-        load = batcher.load
+    def render(self, load: Load) -> bytes:
+        """All metrics in Prometheus's text format."""
         self._waiting.set(load.waiting)
         self._running.set(load.running)
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""What stands before every route: headers, counting, the token, the size and time of a body."""
+"""ASGI middleware: security headers, metrics, the token, and the limits of a request body."""
 
 import asyncio
 import hmac
@@ -13,15 +13,15 @@ from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ledeline.server.metrics import Metrics
-from ledeline.server.settings import Limits
+from ledeline.server.settings import LimitsConfig
 
-PRIVATE: Final = ("/v1/", "/metrics")  # what a token is asked for
-POLICY: Final = (
+TOKEN_PATHS: Final = ("/v1/", "/metrics")  # beginnings of the paths that need the token
+CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS: Final = {
-    "content-security-policy": POLICY,
+SECURITY_HEADERS: Final = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -30,147 +30,150 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-_SENT: Final = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+_RAW_HEADERS: Final = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _CLOSE: Final = {"connection": "close"}  # the rest of the body may still be coming
-_DISCARDED: Final = 2**24  # bytes of a body that are read to be thrown away, at most
+_MAX_DISCARDED: Final = 2**24  # bytes of a refused body that are read and thrown away
 
 _log = logging.getLogger(__name__)
 
 
-class Envelope:
-    """The outermost application: every answer gets its headers here, and is counted."""
+class ResponseMiddleware:
+    """The outermost middleware: adds the security headers to every response, and counts it."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and count how it was answered."""
+        """Handle a request; its path, status and seconds go to the metrics."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began, status = time.perf_counter(), 0
 
-        async def out(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 own = message.get("headers", [])
-                there = {name for name, _ in own}
-                message["headers"] = [*own, *(one for one in _SENT if one[0] not in there)]
+                names = {name for name, _ in own}
+                message["headers"] = [*own, *(one for one in _RAW_HEADERS if one[0] not in names)]
             await send(message)
 
         try:
-            await self._app(scope, receive, out)
+            await self._app(scope, receive, send_with_headers)
         finally:
             route = scope.get("route")
             path = getattr(route, "path", "other")
-            self._metrics.request(path, status or 499, time.perf_counter() - began)
+            self._metrics.observe_request(path, status or 499, time.perf_counter() - began)
 
 
-class Gate:
-    """Nothing comes in but through it: with the token, and with a body as it may be."""
+class AccessMiddleware:
+    """Lets a request through that has the token and a body within the limits; refuses others.
 
-    def __init__(self, app: ASGIApp, *, limits: Limits, token: str | None) -> None:
+    It also answers 500 for an error that no handler of the application has caught.
+    """
+
+    def __init__(self, app: ASGIApp, *, limits: LimitsConfig, token: str | None) -> None:
         self._app, self._limits = app, limits
         self._token = None if token is None else token.encode()
         self._too_large = f"the body has more than {limits.body_bytes} bytes, which is the limit"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it."""
+        """Handle a request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
+        started = False
 
-        async def out(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def send_and_note(message: Message) -> None:
+            nonlocal started
+            started = True
             await send(message)
 
         try:
-            await self._pass(scope, receive, out)
+            await self._handle(scope, receive, send_and_note)
         except Exception as error:
-            _report(error)
-            if begun:
+            _log_error(error)
+            if started:
                 raise
-            await refuse(send, 500, "something went wrong here; the server's log has more")
+            await send_error(send, 500, "something went wrong here; the server's log has more")
 
-    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
-        may, fits = self._may(scope), self._fits(scope)
-        if may and fits:
-            await self._app(scope, self._bounded(receive), send)
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        authorized = self._is_authorized(scope)
+        if authorized and self._content_length_fits(scope):
+            await self._app(scope, self._limited(receive), send)
             return
-        if _header(scope, b"expect") is None:  # else the caller waits for the answer
+        if _header(scope, b"expect") is None:  # with it, the client waits for our answer
             await _discard(receive, self._limits.seconds)
-        if may:
-            await refuse(send, 413, self._too_large)
+        if authorized:
+            await send_error(send, 413, self._too_large)
         else:
             sentence = "a token is needed: send it as Authorization: Bearer TOKEN"
-            await refuse(send, 401, sentence, {"www-authenticate": "Bearer"})
+            await send_error(send, 401, sentence, {"www-authenticate": "Bearer"})
 
-    def _fits(self, scope: Scope) -> bool:
-        """Whether the body is as small as it must be, where its size is told."""
-        said = _header(scope, b"content-length") or b""
-        return not said.isdigit() or int(said[:20]) <= self._limits.body_bytes
+    def _content_length_fits(self, scope: Scope) -> bool:
+        """Whether the Content-Length, if there is one, is within the limit."""
+        length = _header(scope, b"content-length") or b""
+        return not length.isdigit() or int(length[:20]) <= self._limits.body_bytes
 
-    def _may(self, scope: Scope) -> bool:
-        """Whether a caller sends the token; how long it takes does not tell how much is right."""
+    def _is_authorized(self, scope: Scope) -> bool:
+        """Whether the path needs no token, or the right one was sent; compares in constant time."""
         path = scope["path"].removeprefix(scope.get("root_path", ""))  # as the router sees it
-        if self._token is None or not path.startswith(PRIVATE):
+        if self._token is None or not path.startswith(TOKEN_PATHS):
             return True
-        if scope["method"] == "OPTIONS":  # a browser asks what it may send, without the token
+        if scope["method"] == "OPTIONS":  # a browser's preflight request carries no token
             return True
         sent = _header(scope, b"authorization") or b""
-        kind, _, token = sent.partition(b" ")
-        return kind.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
+        scheme, _, token = sent.partition(b" ")
+        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
 
-    def _bounded(self, receive: Receive) -> Receive:
-        """A body that is neither larger than it may be nor longer on its way."""
-        size, whole = 0, False
-        ends = time.monotonic() + self._limits.seconds
+    def _limited(self, receive: Receive) -> Receive:
+        """A `receive` that ends with 413 if the body is too large, with 408 if it is too slow."""
+        size, complete = 0, False
+        deadline = time.monotonic() + self._limits.seconds
 
-        async def bounded() -> Message:
-            nonlocal size, whole
-            if whole:
-                return await receive()  # nothing but the end of the connection
+        async def limited() -> Message:
+            nonlocal size, complete
+            if complete:
+                return await receive()  # the end of the connection is all that can come
             try:
-                async with asyncio.timeout(ends - time.monotonic()):
+                async with asyncio.timeout(deadline - time.monotonic()):
                     message = await receive()
             except TimeoutError:
-                sentence = f"the body was not there after {self._limits.seconds:g} s"
+                sentence = f"the body did not arrive within {self._limits.seconds:g} s"
                 raise HTTPException(408, sentence, _CLOSE) from None
             size += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
+            complete = not message.get("more_body", False)
             if size > self._limits.body_bytes:
-                if not whole:
-                    await _discard(receive, ends - time.monotonic())
+                if not complete:
+                    await _discard(receive, deadline - time.monotonic())
                 raise HTTPException(413, self._too_large, _CLOSE)
             return message
 
-        return bounded
+        return limited
 
 
 async def _discard(receive: Receive, seconds: float) -> None:
-    """Read on, for a while: many callers look for no answer before they have sent all."""
+    """Read the rest of a body for a while: many clients read no answer before they sent it all."""
     size, more = 0, True
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while more and size < _DISCARDED:
+            while more and size < _MAX_DISCARDED:
                 message = await receive()
                 size += len(message.get("body", b""))
                 more = message.get("more_body", False)
 
 
-def _report(error: Exception) -> None:
-    """Log what went wrong and where; not the message of it, which may have a text in it."""
+def _log_error(error: Exception) -> None:
+    """Log the error's type and traceback, but not its message, which may quote a caller's text."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s, in\n%s", type(error).__name__, frames)
 
 
-async def refuse(
+async def send_error(
     send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
 ) -> None:
-    """Answer with a sentence, and end the connection."""
+    """Answer with one sentence as JSON, and close the connection."""
     body = json.dumps({"detail": sentence}).encode()
     fields = {
         "content-type": "application/json",

@@ -1,5 +1,7 @@
-"""What goes over the wire: requests, answers, and their schemas."""
+"""Schemas of requests and responses, from which /openapi.json is made."""
 
+import functools
+import operator
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
@@ -7,155 +9,147 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from ledeline import __version__
 from ledeline.config import SearchConfig
+from ledeline.config.section import Field as ConfigField
+from ledeline.config.section import fields
+from ledeline.config.values import union_members
 from ledeline.inference.headline import Alignment, Headline
 from ledeline.inference.headliner import Options
-from ledeline.server.settings import Limits
+from ledeline.server.settings import LimitsConfig
 
-DECIMALS: Final = 5  # of what a heat map shows
+DECIMALS: Final = 5  # of the weights of a heat map
 
 EXAMPLE: Final = "Tokyo stocks rose on Tuesday as exporters gained on a weaker yen."
-COUNTED: Final = {  # the schema of /metrics
+METRICS_SCHEMA: Final = {
     "type": "string",
     "examples": ["# HELP ledeline_texts_total Texts answered.\nledeline_texts_total 1.0\n"],
 }
-_DEFAULT_BEAM: Final = SearchConfig().beam
+# The options of the search that a request may set, and the largest values of those that the
+# settings have no limit for.
+NOT_OFFERED: Final = ("forbid_unknown", "stop_early")
+SEARCH_FIELDS: Final = [one for one in fields(SearchConfig) if one.name not in NOT_OFFERED]
+_LARGEST: Final = {"min_length": 512, "max_length": 512, "block_ngrams": 20}
 
 
-class Asked(BaseModel):
-    """A request for headlines; `request_schema` gives it the limits of a server."""
+class HeadlinesRequest(BaseModel):
+    """A request for headlines; `request_schema` adds the limits of a server."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     texts: list[str]
-    beam: int = _DEFAULT_BEAM
-    n_best: int = 1
     explain: bool = False
     heat_map: bool = False
-    min_length: int = 1
-    max_length: int | None = None
-    block_ngrams: int | None = None
 
     def options(self) -> Options:
-        """For the headliner; `BadValue` where they contradict each other."""
-        search = SearchConfig(
-            beam=self.beam,
-            n_best=self.n_best,
-            min_length=self.min_length,
-            max_length=self.max_length,
-            block_ngrams=self.block_ngrams,
-        )
+        """The options for the headliner; raises `BadValue` if they contradict each other."""
+        search = SearchConfig(**{one.name: getattr(self, one.name) for one in SEARCH_FIELDS})
         return Options(search=search, explain=self.explain or self.heat_map)
 
 
-def request_schema(limits: Limits) -> type[Asked]:
-    """The request with the limits of a server, so that its documentation has them too."""
+def request_schema(limits: LimitsConfig) -> type[HeadlinesRequest]:
+    """The request with the limits of a server, so that /openapi.json has them too."""
     text = Annotated[str, Field(max_length=limits.characters)]
-    beam = min(_DEFAULT_BEAM, limits.beam)
-    length = Field(ge=1, le=512)
-    fields: dict[str, Any] = {
+    request: dict[str, Any] = {
         "texts": (
             Annotated[list[text], Field(min_length=1, max_length=limits.texts)],
             Field(description="Ledes, each the first sentence of a story.", examples=[[EXAMPLE]]),
         ),
-        "beam": (
-            Annotated[int, Field(ge=1, le=limits.beam)],
-            Field(beam, description="How many beginnings the search keeps."),
-        ),
-        "n_best": (
-            Annotated[int, Field(ge=1, le=limits.n_best)],
-            Field(1, description="Headlines for each text, at most as many as the beam."),
-        ),
         "explain": (bool, Field(False, description="Say where words came from.")),
         "heat_map": (bool, Field(False, description="With all weights; explains, too.")),
-        "min_length": (Annotated[int, length], Field(1, description="Least sub-words.")),
-        "max_length": (
-            Annotated[int, length] | None,
-            Field(None, description="Most sub-words."),
-        ),
-        "block_ngrams": (
-            Annotated[int, Field(ge=0, le=20)] | None,
-            Field(
-                None,
-                description="No run of so many sub-words twice; 0: off. As the model has it, "
-                "if not given.",
-            ),
-        ),
     }
-    return create_model("HeadlinesRequest", __base__=Asked, **fields)
+    request |= {one.name: _search_field(one, limits) for one in SEARCH_FIELDS}
+    about = "Texts, and options of the search; an unknown field is refused."
+    return create_model("HeadlinesRequest", __base__=HeadlinesRequest, __doc__=about, **request)
 
 
-# --- answers ------------------------------------------------------------------------------------
+def _search_field(key: ConfigField, limits: LimitsConfig) -> tuple[Any, Any]:
+    """A field of the request made of a key of the search: its type, and its default and text."""
+    smallest = next((one.minimum for one in key.limits if one.minimum is not None), None)
+    largest = getattr(limits, key.name, _LARGEST.get(key.name))
+    kinds = [
+        Annotated[int, Field(ge=smallest, le=largest)] if one is int else one
+        for one in union_members(key.kind)
+    ]
+    within = key.default is None or largest is None
+    default = key.default if within else min(key.default, largest)
+    return functools.reduce(operator.or_, kinds), Field(default, description=key.doc)
 
 
-def _example(*examples: dict[str, Any]) -> ConfigDict:
+# --- responses ----------------------------------------------------------------------------------
+
+
+def _examples(*examples: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": list(examples)})
 
 
-class Warned(BaseModel):
-    """Something a reader of the headline should know."""
+class WarningSchema(BaseModel):
+    """Something that a reader of the headline should know."""
 
-    kind: str
-    message: str
+    kind: str = Field(description="A word for programs, such as `empty` or `cut`.")
+    message: str = Field(description="A sentence for people.")
 
 
-class Alternative(BaseModel):
+class AlternativeSchema(BaseModel):
     """A headline of the n-best list."""
 
-    headline: str
+    headline: str = Field(description="Its text.")
     score: float = Field(description="Mean log-probability of its sub-words; 0 is certainty.")
-    truncated: bool
+    truncated: bool = Field(description="Whether it was cut off at the maximum length.")
 
 
-class Word(BaseModel):
-    """A word of the headline, and the word of the text it came from."""
+class WordSchema(BaseModel):
+    """A word of the headline, and the word of the text that it came from."""
 
-    word: str
-    source: str
-    place: int = Field(description="Of the word of the text, from 0.")
-    spm: float | None = Field(description="Probability by the SPM; null without one.")
-    attention: float
+    word: str = Field(description="The word of the headline.")
+    source: str = Field(description="The word of the text.")
+    place: int = Field(description="Position of the word of the text, from 0.")
+    spm: float | None = Field(description="Its probability by the SPM; null without one.")
+    attention: float = Field(description="Its attention weight.")
 
 
-class Dropped(BaseModel):
+class DroppedWordSchema(BaseModel):
     """A word of the text that no word of the headline came from."""
 
-    word: str
-    place: int
+    word: str = Field(description="The word.")
+    place: int = Field(description="Its position, from 0.")
 
 
-class HeatMap(BaseModel):
-    """Every word of the headline (J) against every word of the text (I)."""
+class HeatMapSchema(BaseModel):
+    """The weight of every word of the text (I of them) for every word of the headline (J)."""
 
     source: list[str] = Field(description="Words of the text, each with the space before it.")
-    headline: list[str]
-    attention: list[list[float]] = Field(description="J rows of I shares.")
-    spm: list[list[float]] | None
+    headline: list[str] = Field(description="Words of the headline, likewise.")
+    attention: list[list[float]] = Field(description="J rows of I attention weights.")
+    spm: list[list[float]] | None = Field(
+        description="J rows of I probabilities by the SPM; null without one."
+    )
 
 
-class Reasons(BaseModel):
-    """Where the words came from, and what was dropped."""
+class AlignmentSchema(BaseModel):
+    """Where the words came from, and which words were dropped."""
 
-    words: list[Word]
-    dropped: list[Dropped]
-    heat_map: HeatMap | None = None
-
-
-class Answered(BaseModel):
-    """The headline of one text, as `ledeline generate --json` has it."""
-
-    source: str | None
-    headline: str = Field(description="Empty where none can be written; a warning says why.")
-    score: float | None
-    truncated: bool
-    warnings: list[Warned]
-    alternatives: list[Alternative] | None = None
-    alignment: Reasons | None = None
+    words: list[WordSchema] = Field(description="The words of the headline, in order.")
+    dropped: list[DroppedWordSchema] = Field(description="The words of the text that were dropped.")
+    heat_map: HeatMapSchema | None = Field(None, description="All weights, if asked for.")
 
 
-class Answers(BaseModel):
+class HeadlineSchema(BaseModel):
+    """The headline of one text, as in `ledeline generate --json`."""
+
+    source: str | None = Field(description="The text.")
+    headline: str = Field(description="Empty if none can be written; a warning says why.")
+    score: float | None = Field(description="Mean log-probability of its sub-words.")
+    truncated: bool = Field(description="Whether it was cut off at the maximum length.")
+    warnings: list[WarningSchema] = Field(description="Often empty.")
+    alternatives: list[AlternativeSchema] | None = Field(
+        None, description="The n best headlines, if n_best is above 1."
+    )
+    alignment: AlignmentSchema | None = Field(None, description="The explanation, if asked for.")
+
+
+class HeadlinesResponse(BaseModel):
     """One headline for each text, in order."""
 
-    model_config = _example(
+    model_config = _examples(
         {
             "headlines": [
                 {
@@ -169,41 +163,43 @@ class Answers(BaseModel):
         }
     )
 
-    headlines: list[Answered]
+    headlines: list[HeadlineSchema] = Field(description="As many as there were texts.")
 
 
-class Problem(BaseModel):
-    """Why there is no answer."""
+class ErrorResponse(BaseModel):
+    """Why a request was refused or failed."""
 
-    model_config = _example({"detail": "beam: must be at most 50"})
+    model_config = _examples({"detail": "beam: must be at most 50"})
 
-    detail: str
-
-
-class TrainState(BaseModel):
-    """How the server is."""
-
-    model_config = _example({"status": "ok"}, {"status": "ready"}, {"status": "shutting down"})
-
-    status: str = Field(description="/health: ok; /ready: ready, or, with 503, shutting down.")
+    detail: str = Field(description="One sentence.")
 
 
-class ModelLimits(BaseModel):
-    """What one request may ask for."""
+class StatusResponse(BaseModel):
+    """The state of the server."""
 
-    texts: int
-    characters: int
-    body_bytes: int
-    beam: int
-    n_best: int
-    waiting: int
-    seconds: float
+    model_config = _examples({"status": "ok"}, {"status": "ready"}, {"status": "shutting down"})
+
+    status: str = Field(
+        description="ok from /health; ready from /ready, or shutting down with status 503."
+    )
 
 
-class About(BaseModel):
-    """What writes the headlines."""
+class LimitsSchema(BaseModel):
+    """The limits of a request; see `[limits]` in the settings."""
 
-    model_config = _example(
+    texts: int = Field(description="Texts per request.")
+    characters: int = Field(description="Characters per text.")
+    body_bytes: int = Field(description="Bytes of the request body.")
+    beam: int = Field(description="Largest beam.")
+    n_best: int = Field(description="Most headlines per text.")
+    waiting: int = Field(description="Texts of all callers in the queue.")
+    seconds: float = Field(description="Seconds to answer a request.")
+
+
+class ModelResponse(BaseModel):
+    """The model, and the limits of a request."""
+
+    model_config = _examples(
         {
             "system": "EncDec+sGate+SPM",
             "profile": "natural",
@@ -213,23 +209,23 @@ class About(BaseModel):
             "device": "cpu",
             "version": __version__,
             "card": "# The model in the box\n\nEncDec+sGate+SPM, trained on English news.\n",
-            "limits": asdict(Limits()),
+            "limits": asdict(LimitsConfig()),
         }
     )
 
-    system: str
-    profile: str
-    vocabulary: int
-    parameters: int
-    precision: str
-    device: str
-    version: str
-    card: str | None = Field(description="What is to be known of the model, in Markdown.")
-    limits: ModelLimits
+    system: str = Field(description="The encoder-decoder and its add-ons.")
+    profile: str = Field(description="The text profile.")
+    vocabulary: int = Field(description="Number of sub-words.")
+    parameters: int = Field(description="Number of parameters, of all models of an ensemble.")
+    precision: str = Field(description="Number format of the weights.")
+    device: str = Field(description="cpu or cuda.")
+    version: str = Field(description="Version of ledeline.")
+    card: str | None = Field(description="The model card, in Markdown.")
+    limits: LimitsSchema = Field(description="The limits of a request.")
 
 
-def answer(headline: Headline, *, heat_map: bool) -> dict[str, Any]:
-    """A headline as JSON has it."""
+def headline_as_dict(headline: Headline, *, heat_map: bool) -> dict[str, Any]:
+    """A headline as in a `HeadlinesResponse`."""
     fields = headline.as_dict()
     if heat_map and headline.alignment is not None:
         fields["alignment"]["heat_map"] = _heat_map(headline.alignment)
@@ -238,7 +234,7 @@ def answer(headline: Headline, *, heat_map: bool) -> dict[str, Any]:
 
 def _heat_map(alignment: Alignment) -> dict[str, Any]:
     def rounded(rows: Any) -> list[list[float]]:
-        return [[round(share, DECIMALS) for share in row] for row in rows]
+        return [[round(weight, DECIMALS) for weight in row] for row in rows]
 
     return {
         "source": list(alignment.source),
@@ -248,9 +244,9 @@ def _heat_map(alignment: Alignment) -> dict[str, Any]:
     }
 
 
-# --- what is wrong with a request ---------------------------------------------------------------
+# --- invalid requests ---------------------------------------------------------------------------
 
-_WORDS: Final = {
+_VALIDATION_MESSAGES: Final = {
     "missing": "is missing",
     "model_attributes_type": "must be a JSON object, sent as application/json",
     "list_type": "must be a list",
@@ -263,11 +259,11 @@ _WORDS: Final = {
     "string_too_long": "is longer than {max_length} characters, which is the limit",
     "less_than_equal": "must be at most {le}",
     "greater_than_equal": "must be at least {ge}",
-    "string_unicode": "is not a text: it has half a character",
+    "string_unicode": "is not valid Unicode: it has half of a surrogate pair",
 }
 
 
-def in_words(error: Any) -> str:
-    """What pydantic found, as a part of a sentence."""
-    words = _WORDS.get(error["type"])
-    return words.format(**error.get("ctx", {})) if words else error["msg"]
+def describe_validation_error(error: Any) -> str:
+    """Pydantic's first error as the end of a sentence that begins with the field."""
+    message = _VALIDATION_MESSAGES.get(error["type"])
+    return message.format(**error.get("ctx", {})) if message else error["msg"]

@@ -136,5 +136,5 @@ def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> 
     name = about.get("profile")
     if name not in list(PROFILES):
         known = " and ".join(PROFILES)
-        raise kind(f"{path} has the text profile {name}, and this ledeline knows {known}")
+        raise kind(f"{path} has the text profile {name}, but this ledeline knows {known}")
     return str(name)

@@ -1,4 +1,4 @@
-"""The losses of the steps since the last report, kept where they were computed until asked for."""
+"""The losses of the steps since the last report, summed up on the device until they are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,23 +6,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ledeline.model.systems.encdec import EncDec, Losses
+from ledeline.model.system import Losses, System
 from ledeline.train.processes import World
 
 
 @dataclass(frozen=True)
-class Means:
-    """What some pairs cost on average."""
+class MeanLosses:
+    """The mean losses of some pairs."""
 
     num_pairs: int
-    target: float  # l_trg of a pair
-    heads: dict[str, float]  # of a pair; "source" is l_src of the SPM
+    named: dict[str, float]  # of a pair: l_trg is "target", l_src of the SPM is "source"
     per_token: float  # of the headline and <eos>
 
     @property
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The same by name, as reports have it."""
-        return {"target": self.target, **self.heads, "per_token": self.per_token}
+        return {**self.named, "per_token": self.per_token}
 
 
 class LossAccumulator:
@@ -31,21 +30,21 @@ class LossAccumulator:
     The sums stay in one place on the device, so that a captured step can add to them.
     """
 
-    def __init__(self, heads: Sequence[str], device: torch.device) -> None:
-        self._heads = tuple(heads)
-        self.sums = torch.zeros(2 + len(self._heads), dtype=torch.float64, device=device)
+    def __init__(self, names: Sequence[str], device: torch.device) -> None:
+        self._names = tuple(names)
+        self.sums = torch.zeros(1 + len(self._names), dtype=torch.float64, device=device)
         self._num_pairs = self._num_tokens = 0
 
     @classmethod
-    def of(cls, model: EncDec) -> "LossAccumulator":
+    def of(cls, model: System) -> "LossAccumulator":
         """For the losses of a model."""
-        return cls([head.name for head in model.heads], model.device)
+        return cls(model.loss_names, model.device)
 
-    def add(self, losses: Losses, present: Tensor | None = None) -> None:
-        """Add the losses of a batch, or of those pairs where `present` (B,) is not 0 but 1."""
-        parts = [losses.target, losses.headline, *(losses.heads[name] for name in self._heads)]
-        rows = torch.stack([part.detach() for part in parts])  # (2 + heads, B)
-        self.sums += (rows if present is None else rows * present).sum(1, dtype=torch.float64)
+    def add(self, losses: Losses, pair_mask: Tensor | None = None) -> None:
+        """Add the losses of a batch, or of those pairs where the mask (B,) is 1 and not 0."""
+        parts = [losses.headline, *(losses.named[name] for name in self._names)]
+        rows = torch.stack([part.detach() for part in parts])  # (1 + losses, B)
+        self.sums += (rows if pair_mask is None else rows * pair_mask).sum(1, dtype=torch.float64)
 
     def count(self, num_tokens: int, num_pairs: int) -> None:
         """Count what was added: headline tokens, <eos> included, and pairs."""
@@ -53,16 +52,15 @@ class LossAccumulator:
         self._num_tokens += num_tokens
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start again from 0."""
         self.sums.zero_()
         self._num_pairs = self._num_tokens = 0
 
-    def means(self, world: World) -> Means:
+    def means(self, world: World) -> MeanLosses:
         """The means over every process."""
         *sums, num_pairs, num_tokens = world.sum(
             [*self.sums.tolist(), self._num_pairs, self._num_tokens]
         )
-        target, headline, *heads = (one / max(num_pairs, 1) for one in sums)
+        headline, *means = (one / max(num_pairs, 1) for one in sums)
         per_token = headline * num_pairs / max(num_tokens, 1)
-        by_name = dict(zip(self._heads, heads, strict=True))
-        return Means(int(num_pairs), target, by_name, per_token)
+        return MeanLosses(int(num_pairs), dict(zip(self._names, means, strict=True)), per_token)

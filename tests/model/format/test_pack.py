@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import command
-from ledeline.config import ModelConfig, SearchConfig, SystemConfig
+from ledeline.config import SearchConfig
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner, Options
@@ -29,12 +29,13 @@ from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT
+from systems import encdec
 
 LEDES = [story.lede for story in generate(20, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
 FILES = ["codes.txt", "model.json", "model.safetensors", "subwords.json", "system.toml"]
 WEIGHTS = "model.safetensors"
-TINY = SystemConfig(model=ModelConfig(embedding_size=6, hidden_size=4))
+TINY = encdec(embedding_size=6, hidden_size=4)
 FIRST, MIX, BILINEAR = (
     "decoder.first.weight",
     "decoder.attention.mix.weight",
@@ -140,8 +141,8 @@ class TestStorages:
 
 def levels_again(weight: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Levels and scales of a weight; and those of the weight that they stand for."""
-    stored = as_stored({"x": weight}, "int8", TINY)
-    again = as_float32(stored, "int8", TINY)["x"]
+    stored = as_stored({"x": weight}, "int8", {})
+    again = as_float32(stored, "int8", {})["x"]
     return (stored["x"], stored["x.scale"].squeeze(1)), quantised(again)
 
 
@@ -155,8 +156,8 @@ def multiplied(stored: dict[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
     output = "output.weight"
     names = [name for name, one in stored.items() if one.dtype == torch.int8 and name != output]
     for name in [*names, output]:
-        if "embedding" in name or name.startswith("spm"):
-            continue  # looked up, or of no use in a search
+        if "embedding" in name:
+            continue  # looked up
         levels, scales = stored[name], stored[f"{name}.scale"]
         if name == BILINEAR:
             levels, scales = levels.t(), scales.t()
@@ -202,11 +203,15 @@ class TestExactness:
         before, after = (self.seen(monkeypatch, one) for one in (folder, small))
         for one, other in zip(before, after, strict=True):
             assert_same(one, other)
-        *others, output = multiplied(load_file(small / WEIGHTS))
-        padding = len(after[-1][0]) - len(output[0])  # types that are impossible
-        assert not after[-1][0][len(output[0]) :].any()
-        made = [*after[:-1], tuple(one[: len(one) - padding] for one in after[-1])]
-        assert sorted(map(key, made)) == sorted(map(key, [*others, output]))
+        stored = list(multiplied(load_file(small / WEIGHTS)))
+        vocabulary = len(stored[-1][0])
+        filled = len(after[-1][0])  # with types that are impossible
+        assert not after[-1][0][vocabulary:].any()
+        made = [
+            tuple(one[:vocabulary] for one in pair) if len(pair[0]) == filled else pair
+            for pair in after
+        ]
+        assert sorted(map(key, made)) == sorted(map(key, stored))
 
     def seen(self, monkeypatch, folder: Path) -> list[tuple[Tensor, Tensor]]:
         """What the engine makes of each matrix it multiplies by in int8."""
@@ -321,20 +326,19 @@ def test_what_is_shipped_is_installed() -> None:
     assert any(place.match(pattern) for pattern in patterns)
 
 
-def test_what_training_writes_is_as_it_was(tmp_path: Path) -> None:
-    describe(tmp_path, TINY, Tokenizer(NATURAL, Subwords([], "ab")))
+def test_the_description_names_the_system_and_its_add_ons(tmp_path: Path) -> None:
+    system = encdec(spm=True, embedding_size=6, hidden_size=4)
+    describe(tmp_path, system, Tokenizer(NATURAL, Subwords([], "ab")))
     assert (tmp_path / "model.json").read_text() == (
-        '{\n  "format": "ledeline-model",\n  "version": 1,\n  "system": "EncDec",\n'
-        '  "profile": "natural",\n  "vocabulary": 8\n}\n'
+        '{\n  "format": "ledeline-model",\n  "version": 3,\n  "system": "encdec",\n'
+        '  "addons": [\n    "spm"\n  ],\n  "profile": "natural",\n  "vocabulary": 8\n}\n'
     )
 
 
-@pytest.mark.parametrize(("storage", "version"), [("float16", 1), ("int8", 2)])
-def test_the_description_says_how_weights_are_stored(
-    packed: Pack, storage: str, version: int
-) -> None:
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_the_description_says_how_weights_are_stored(packed: Pack, storage: str) -> None:
     about = json.loads((packed(storage) / "model.json").read_text())
-    assert (about["version"], about["weights"]) == (version, storage)
+    assert (about["version"], about["weights"]) == (3, storage)
 
 
 class TestBlockedNgrams:
@@ -439,11 +443,17 @@ class TestDamage:
         ("lie", "sentence"),
         [
             ({"version": 1}, "version 1 has no weights in int8"),
-            ({"weights": "float32"}, "version 2 has no weights in float32"),
-            ({"weights": "int4"}, "version 2 has no weights in int4"),
-            ({"weights": ["int8"]}, "version 2 has no weights in"),
-            ({"version": 3}, "format version 3 and profile natural, and this ledeline reads"),
-            ({"profile": ["natural"]}, "format version 2 and profile"),
+            ({"version": 2, "weights": "float32"}, "version 2 has no weights in float32"),
+            ({"weights": "int4"}, "version 3 has no weights in int4"),
+            ({"weights": ["int8"]}, "version 3 has no weights in"),
+            ({"version": 4}, "format version 4 and profile natural, and this ledeline reads"),
+            ({"profile": ["natural"]}, "format version 3 and profile"),
+            (
+                {"system": "seq3seq"},
+                "names the system seq3seq, and this ledeline knows encdec, gru",
+            ),
+            ({"system": None}, "names the system None, and this ledeline knows encdec, gru"),
+            ({"addons": ["spn"]}, "names the add-on spn, and this ledeline knows sgate, spm"),
             ({"block_ngrams": -1}, "is damaged: block_ngrams is -1, not a whole number"),
             ({"block_ngrams": True}, "block_ngrams is True, not a whole number"),
             ({"block_ngrams": "2"}, "block_ngrams is '2', not a whole number"),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ledeline.model.addons.spm import SourcePrediction
+from ledeline.model.addons.addon import Sizes
+from ledeline.model.addons.spm import SourcePrediction, SourcePredictionConfig, source_losses
 from ledeline.model.gpu import dispatch
 from ledeline.model.gpu import losses as fused
 from ledeline.model.loss import token_losses
@@ -43,7 +44,7 @@ class Case(NamedTuple):
         with dispatch.kernel_mode(way):
             return (
                 token_losses(self.attentional, self.output, self.pairs.targets),
-                self.spm.loss(self.attentional, self.pairs),
+                source_losses(self.attentional, self.spm.output, self.pairs, self.spm.c),
             )
 
     @property
@@ -81,7 +82,7 @@ def case(
     c: float = 10.0,
 ) -> Case:
     """Random in all; with a mask, pairs have 1, 2, ... steps and source words, and masked words."""
-    spm = SourcePrediction(vocabulary, size, c).to(DEVICE)
+    spm = SourcePrediction(SourcePredictionConfig(c=c), Sizes(vocabulary, size, size)).to(DEVICE)
     output = torch.nn.Linear(size, vocabulary, device=DEVICE)
     for number, parameter in enumerate((*output.parameters(), *spm.parameters())):
         parameter.data.copy_(scale * values(*parameter.shape, number=number))
@@ -370,7 +371,7 @@ class TestChoice:
         with pytest.raises(AssertionError, match="the kernels ran"):
             single.losses(FAST)
         with pytest.raises(AssertionError, match="the kernels ran"), dispatch.kernel_mode(FAST):
-            single.spm.loss(single.attentional, single.pairs)
+            source_losses(single.attentional, single.spm.output, single.pairs, single.spm.c)
 
 
 @needs_gpu

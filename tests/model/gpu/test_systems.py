@@ -11,12 +11,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ledeline.config import GateConfig, ModelConfig, SpmConfig, SystemConfig
 from ledeline.data.dataset import Batch
+from ledeline.model.build import build
 from ledeline.model.gpu import dispatch
 from ledeline.model.layers.dropout import seed
 from ledeline.model.systems.encdec import EncDec
-from ledeline.train.step import adam, set_rate
+from ledeline.train.optimizers import AdamConfig, build_optimizer, set_rate
+from systems import encdec
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FAST: dispatch.KernelMode = "fused" if DEVICE == "cuda" else "interpreted"
@@ -50,14 +51,11 @@ def made(
     device: str = DEVICE,
 ) -> EncDec:
     """A system in training, with dropout; all weights and biases random if `spread`."""
-    config = SystemConfig(
-        model=ModelConfig(embedding_size=embedding, hidden_size=hidden, dropout=0.3),
-        gate=GateConfig(enabled=gate),
-        spm=SpmConfig(enabled=spm),
-    )
-    model, dice = EncDec(config, vocabulary), torch.Generator().manual_seed(1)
+    sizes = {"embedding_size": embedding, "hidden_size": hidden, "dropout": 0.3}
+    model = build(encdec(sgate=gate, spm=spm, **sizes), vocabulary)
+    generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters() if spread else ():
-        nn.init.normal_(parameter, std=spread, generator=dice)
+        nn.init.normal_(parameter, std=spread, generator=generator)
     return model.to(device).train()
 
 
@@ -74,14 +72,15 @@ def answers(model: EncDec, batch: Batch, way: dispatch.KernelMode, stream: int =
     with dispatch.kernel_mode(way):
         losses = model(model.pairs(batch))
         losses.total().mean().backward()
-    found = {"target": losses.target, "headline": losses.headline, **losses.heads}
+    found = {"headline": losses.headline, **losses.named}
     found |= {name: one.grad.clone() for name, one in model.named_parameters()}
     return {name: one.detach() for name, one in found.items()}
 
 
 def trained(model: EncDec, batch: Batch, way: dispatch.KernelMode, num: int = 3) -> Answers:
     """The weights behind some steps of Adam, clipped, and the losses on the way."""
-    optimizer, losses = adam(model), []
+    losses = []
+    optimizer = build_optimizer(AdamConfig(), model.parameters(), model.device)
     set_rate(optimizer, 1e-3)
     for number in range(num):
         seed(2, number)
@@ -162,9 +161,9 @@ class TestSystem:
         model, batch = made(True, True).eval(), Batch.of(EQUAL)
         with torch.no_grad():
             with dispatch.kernel_mode(FAST):
-                found = model.force(model.pairs(batch))
+                found = model.trace(model.pairs(batch))
             with dispatch.kernel_mode("plain"):
-                expected = model.force(model.pairs(batch))
+                expected = model.trace(model.pairs(batch))
         same(found._asdict(), expected._asdict(), 1e-5)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledeline.model.gpu import dispatch
-from ledeline.search.top_k import Forbidden, choose
+from ledeline.search.top_k import Forbidden, select_top_k
 
 needs_triton = pytest.mark.skipif(not dispatch.has_triton(), reason="no Triton")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -16,9 +16,9 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 def both(scores, totals, widths, k, forbidden, bias=None):
     """Fused and plain."""
     with dispatch.kernel_mode("interpreted"):
-        fused = choose(scores.clone(), totals, widths, k, forbidden, bias)
+        fused = select_top_k(scores.clone(), totals, widths, k, forbidden, bias)
     with dispatch.kernel_mode("plain"):
-        return fused, choose(scores.clone(), totals, widths, k, forbidden, bias)
+        return fused, select_top_k(scores.clone(), totals, widths, k, forbidden, bias)
 
 
 def put(array, dtype=None):
@@ -105,7 +105,9 @@ def test_more_places_than_fit_are_left_to_pytorch(monkeypatch):
     scores, totals = torch.zeros(1, 1, 300, device=DEVICE), torch.zeros(1, 1, device=DEVICE)
     forbidden = Forbidden.of([0], 300, torch.device(DEVICE))
     with dispatch.kernel_mode("interpreted"):
-        kept = choose(scores.clone(), totals, torch.tensor([129], device=DEVICE), 129, forbidden)
+        kept = select_top_k(
+            scores.clone(), totals, torch.tensor([129], device=DEVICE), 129, forbidden
+        )
         assert kept.words.tolist() == [[*range(1, 130)]]
         with pytest.raises(TypeError):
-            choose(scores, totals, torch.tensor([128], device=DEVICE), 128, forbidden)
+            select_top_k(scores, totals, torch.tensor([128], device=DEVICE), 128, forbidden)

@@ -200,8 +200,8 @@ class TestSystem:
     def test_analysis_is_the_same(self, make, system):
         model = make(system)
         pairs = model.pairs(Batch.of(MIXED))
-        at_once = model.force(pairs)
+        at_once = model.trace(pairs)
         with torch.no_grad():
-            stepwise = model.force(pairs)
+            stepwise = model.trace(pairs)
         for found, expected in zip(at_once, stepwise, strict=True):
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)

@@ -109,7 +109,7 @@ class JsonTable:
         for one in columns:
             if columns.count(one) > 1:
                 times = f"{columns.count(one)} times"
-                raise CorpusError(f"{name}: the column {one!r} is there {times}; write CSV instead")
+                raise CorpusError(f"{name}: the column {one!r} occurs {times}; write CSV instead")
 
     def beginning(self, record: Record | InvalidRow) -> bytes:
         """The other columns, and the name of the new one."""
@@ -172,7 +172,7 @@ class Delimited:
             return self._joined(cells).encode()
         except UnicodeEncodeError:
             raise CorpusError(
-                f"{place} holds half a character (a lone surrogate), which {self._kind} cannot; "
+                f"{place} has half a character (a lone surrogate), which {self._kind} cannot hold; "
                 "write .jsonl instead"
             ) from None
         except ValueError as error:
@@ -210,7 +210,7 @@ def refuse_taken(place: str, columns: Sequence[str], column: str) -> None:
     """Refuse to write a column where there is one of that name."""
     if column in columns:
         raise CorpusError(
-            f"{place}: there is a column {column!r} already; name another with --column"
+            f"{place}: the table already has a column {column!r}; name another with --column"
         )
 
 
@@ -220,7 +220,7 @@ def _in_order(place: str, record: Record, columns: tuple[str, ...]) -> list[obje
     for name in row:
         if name not in columns:
             raise CorpusError(
-                f"{place} has the key {name!r}, which the first object has not; "
+                f"{place} has the key {name!r}, which the first object does not have; "
                 "write .jsonl instead"
             )
     return [row.get(name) for name in columns]
@@ -238,6 +238,6 @@ def _unfit(place: str, record: Record, kind: str) -> CorpusError:
         try:
             _cell(value)
         except TypeError:
-            what = f"the value of {name!r} is of {type(value).__name__}"
+            what = f"the value of {name!r} has the type {type(value).__name__}"
             return CorpusError(f"{place}: {what}, which {kind} cannot hold; write .parquet instead")
     raise AssertionError("only a value that cannot be written leads here")

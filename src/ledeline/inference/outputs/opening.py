@@ -47,7 +47,7 @@ def open_output(
     if isinstance(given, FileInput) and given.path.resolve() == path:
         raise CorpusError(f"{path} is the input; name another output")
     make_folder(path.parent)
-    full = CorpusError(f"{path}: the disk is full; make room and go on with --resume")
+    full = CorpusError(f"{path}: the disk is full; make room and continue with --resume")
     with exclusive_lock(path, CorpusError), explain_full_disk(full):
         _refuse_taken(path, resume=resume)
         with closing(_opened(path, given, column or COLUMN, as_json, progress)) as output:
@@ -71,13 +71,13 @@ def refuse_at_odds(
     """Refuse options that would have no effect, or that ask for what the output cannot hold."""
     table = path is not None and is_table(path, as_json=as_json)
     if resume and path is None:
-        raise ConfigError("--resume goes on with a file; name it with --output")
+        raise ConfigError("--resume continues an output file; name it with --output")
     if column is not None and not table:
         raise ConfigError(f"--column {column}: only a table has columns; name one with --output")
     if explain and path is not None and not as_json:
-        raise ConfigError("--explain is for the screen; with --output, ask for --json as well")
+        raise ConfigError("--explain is for the terminal; with --output, add --json")
     if n_best > 1 and table:
-        raise ConfigError(f"--n-best {n_best}: a table has one headline a row; ask for --json")
+        raise ConfigError(f"--n-best {n_best}: a table has one headline per row; add --json")
 
 
 def _refuse_name(path: Path, *, as_json: bool) -> None:
@@ -88,10 +88,10 @@ def _refuse_name(path: Path, *, as_json: bool) -> None:
         )
     if suffix in COMPRESSION_SUFFIXES:
         plain = path.with_suffix("")
-        raise CorpusError(f"{path}: headlines are not written packed; write {plain} and pack it")
+        raise CorpusError(f"{path}: the output cannot be compressed; write {plain} and compress it")
     if suffix != ".txt" and suffix not in TABLES:
         raise CorpusError(
-            f"{path}: the name must end in .txt for headlines alone, or in .csv, .tsv, .jsonl or "
+            f"{path}: the name must end in .txt for headlines only, or in .csv, .tsv, .jsonl or "
             ".parquet for a table"
         )
 
@@ -102,10 +102,12 @@ def _refuse_taken(path: Path, *, resume: bool) -> None:
     if resume:
         return
     if path.exists():
-        raise CorpusError(f"{path} is there already; go on with --resume, or name another output")
+        raise CorpusError(
+            f"{path} already exists; continue it with --resume, or name another output"
+        )
     if journal_path(path).exists():
         raise CorpusError(
-            f"{path} was begun and not finished; go on with --resume, name another output, or "
+            f"{path} is unfinished; continue it with --resume, name another output, or "
             f"remove {journal_path(path)}"
         )
 

@@ -37,8 +37,8 @@ class ParquetTable:
     def __init__(self, path: Path, given: Input, column: str) -> None:
         if given.file_format != "txt" and not given.is_repeatable:
             raise CorpusError(
-                f"{path}: a table of {given.name} cannot become Parquet, for which it is read "
-                "twice; name a file with --input, or write .jsonl"
+                f"{path}: a table from {given.name} cannot become Parquet, because it would be "
+                "read twice; name a file with --input, or write .jsonl"
             )
         refuse_taken(given.name, given.columns, column)
         self._path, self._given = path, given
@@ -56,8 +56,8 @@ class ParquetTable:
             num_sound += isinstance(record, Record)
         if num_sound != _num_rows(self._path):
             raise CorpusError(
-                f"{self._path} has {_num_rows(self._path):,} rows and the input {num_sound:,}, so "
-                "that --resume cannot go on with it; name another output"
+                f"{self._path} has {_num_rows(self._path):,} rows but the input has {num_sound:,}, "
+                "so --resume cannot continue it; name another output"
             )
         self._is_there = True
         return Resumed(num_done, iter(()))
@@ -96,8 +96,8 @@ class ParquetTable:
 
     def _changed(self) -> CorpusError:
         return CorpusError(
-            f"{self._given.name} has not as many records as when it was read first; the headlines "
-            f"are in {journal_path(self._path)}"
+            f"{self._given.name} changed while it was read: it has another number of records; the "
+            f"headlines are in {journal_path(self._path)}"
         )
 
     def _noted(self, field: str) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _found_schema(given: FileInput) -> "pa.Schema":
             except (pa.ArrowException, TypeError, ValueError, OverflowError):
                 raise CorpusError(
                     f"{given.name}: lines {chunk[0].line} to {chunk[-1].line}: the values of "
-                    f"{name!r} are not of one type, which Parquet needs; write .jsonl instead"
+                    f"{name!r} have different types, and Parquet needs one; write .jsonl instead"
                 ) from None
     return schema
 

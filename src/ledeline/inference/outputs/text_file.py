@@ -60,13 +60,13 @@ class GrowingFile:
         whole = _is_whole(line, self._format)
         fits = line.startswith(beginning) or (not whole and beginning.startswith(line))
         if not fits or (whole and not line.endswith(self._format.endings)):
-            raise self._misfit(f"has a {what} that is not of this input")
+            raise self._misfit(f"has a {what} that is not from this input")
         self._size += len(line) if whole else 0
         return whole
 
     def _misfit(self, what: str) -> CorpusError:
         return CorpusError(
-            f"{self._path} {what}, so that --resume cannot go on with it; give the same input and "
+            f"{self._path} {what}, so --resume cannot continue it; use the same input and "
             "options as before, or name another output"
         )
 

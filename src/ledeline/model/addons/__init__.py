@@ -1,1 +1,13 @@
-"""What can be added to a system with attention, one file each."""
+"""What can be added to a system with attention, one file each: `[NAME]` in a configuration adds it.
+
+`ADDONS` has them in the order in which they act.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from ledeline.model.addons.addon import Addon
+from ledeline.model.addons.sgate import SelectiveGate
+from ledeline.model.addons.spm import SourcePrediction
+
+ADDONS: Final[Mapping[str, type[Addon]]] = {"sgate": SelectiveGate, "spm": SourcePrediction}

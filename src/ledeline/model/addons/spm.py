@@ -1,16 +1,28 @@
 """The source-side prediction module (SPM): Section 4 of the paper."""
 
-from typing import Final
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from ledeline.config.section import above, section
 from ledeline.data.dataset import Ids
-from ledeline.model.gpu import dispatch
+from ledeline.model.addons.addon import Addon, Sizes, View
+from ledeline.model.gpu.dispatch import has_kernel
 from ledeline.model.pairs import Pairs
 
 
-class SourcePrediction(nn.Module):
+@section
+class SourcePredictionConfig:
+    """The source-side prediction module (SPM): the systems with +SPM."""
+
+    title: ClassVar[str] = "SPM"
+    free: ClassVar[tuple[str, ...]] = ("c",)  # keys that a run may change on its way
+
+    c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
+
+
+class SourcePrediction(Addon):
     """`q_j = softmax(W_q z_j + b_q)` over the source vocabulary, from the same `z_j` as `o_j`.
 
     The decoder runs through Y': headline, <eos>, then <pad> up to the source length I. So every
@@ -19,34 +31,38 @@ class SourcePrediction(nn.Module):
     token is not told.
     """
 
-    name: Final = "source"
+    Config = SourcePredictionConfig
+    loss_name = "source"
 
-    def __init__(self, vocabulary: int, hidden_size: int, sensitivity: float) -> None:
+    def __init__(self, config: SourcePredictionConfig, sizes: Sizes) -> None:
         super().__init__()
-        self.output = nn.Linear(hidden_size, vocabulary)  # W_q, b_q
-        self.sensitivity = sensitivity  # C
+        self.output = nn.Linear(sizes.hidden, sizes.vocabulary)  # W_q, b_q
+        self.c = config.c
 
     def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
         """Steps of the decoder for each pair: I, or J + 1 where a test pair has I < J + 1. (B,)."""
         steps: Ids = source_lengths.clip(min=headline_lengths + 1)
         return steps
 
-    def forward(self, attentional: Tensor) -> Tensor:
-        """Feeds z (B, J, H) -> q (B, J, V)."""
-        logits: Tensor = self.output(attentional)
+    def source_predictions(self, states: Tensor) -> Tensor:
+        """States z (B, J, H) -> q (B, J, V)."""
+        logits: Tensor = self.output(states)
         return logits.softmax(-1)
 
-    def loss(self, attentional: Tensor, pairs: Pairs) -> Tensor:
-        """`l_src` of each pair. Feeds z (B, J, H) -> (B,)."""
-        if dispatch.use_triton(attentional):
-            from ledeline.model.gpu import losses as fused
+    def loss(self, view: View, pairs: Pairs) -> Tensor:
+        """`l_src` of each pair. (B,)."""
+        return source_losses(view.states, self.output, pairs, self.c)
 
-            return fused.source_losses(attentional, self.output, pairs, self.sensitivity)
-        q = self.forward(attentional)
-        if pairs.target_mask is not None:
-            q = q * pairs.target_mask.unsqueeze(-1)
-        difference = q.sum(1) - occurrences(pairs, q.shape[-1])  # q~ - x~, (B, V)
-        return difference.square().sum(-1) / self.sensitivity
+
+@has_kernel
+def source_losses(states: Tensor, output: nn.Linear, pairs: Pairs, c: float) -> Tensor:
+    """`l_src = ||q~ - x~||^2 / C` of each pair. z (B, J, H) -> (B,)."""
+    q = output(states).softmax(-1)
+    if pairs.target_mask is not None:
+        q = q * pairs.target_mask.unsqueeze(-1)
+    difference = q.sum(1) - occurrences(pairs, q.shape[-1])  # q~ - x~, (B, V)
+    losses: Tensor = difference.square().sum(-1) / c
+    return losses
 
 
 def occurrences(pairs: Pairs, vocabulary: int) -> Tensor:

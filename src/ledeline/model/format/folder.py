@@ -3,35 +3,48 @@
 | file | what it is |
 | --- | --- |
 | `model.safetensors` | the weights |
-| `model.json` | format, version, text profile, size of the vocabulary, storage, n-grams to block |
-| `system.toml` | the configuration of the system |
+| `model.json` | format and its version, system, add-ons, text profile, vocabulary, storage |
+| `system.toml` | the configuration of the system and its add-ons |
 | `codes.txt`, `subwords.json` | the sub-words |
+
+Version 3 names the system and its add-ons. Versions 1 (float32, float16) and 2 (int8) are those of
+ledeline 0.1.0, which had EncDec alone; they are still read.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ledeline.config import SystemConfig
 from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
+from ledeline.model.addons import ADDONS
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
 from ledeline.model.format.weights import Storage, read_weights
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system import System
+from ledeline.model.systems import SYSTEMS
 from ledeline.text.profiles import PROFILES
 from ledeline.text.tokenizer import MODEL_FILE, MODEL_FORMAT, Tokenizer
 
 WEIGHTS: Final = "model"  # .safetensors
 SYSTEM: Final = "system.toml"
 BEST: Final = "best"  # in the folder of a run
-# By storage: float16 is read by what knows version 1 alone, int8 is not and must not be tried.
-VERSIONS: Final[dict[Storage, int]] = {"float32": 1, "float16": 1, "int8": 2}
+VERSION: Final = 3
+STORAGES: Final[dict[int, tuple[Storage, ...]]] = {  # by the version of the format
+    1: ("float32", "float16"),
+    2: ("int8",),
+    3: ("float32", "float16", "int8"),
+}
+# Keys of system.toml in versions 1 and 2. How weights started is of no use to a trained model.
+RENAMED: Final = {"model.init": None, "model.": "system.", "gate.": "sgate."}
 
 
 class ModelBundle(NamedTuple):
     """What a model folder holds."""
 
-    model: EncDec
+    model: System
     tokenizer: Tokenizer
     block_ngrams: int = 0  # in a search that does not say
 
@@ -47,8 +60,9 @@ def describe(
     (folder / SYSTEM).write_text(to_toml(system), encoding="utf-8")
     about: dict[str, Any] = {
         "format": MODEL_FORMAT,
-        "version": VERSIONS[storage],
-        "system": system.name,
+        "version": VERSION,
+        "system": system.system.name,
+        "addons": list(system.addons),
         "profile": tokenizer.profile.name,
         "vocabulary": tokenizer.vocabulary_size,
     }
@@ -65,11 +79,11 @@ def load_model(folder: Path | str) -> ModelBundle:
     folder = model_folder(folder)
     about = _read_description(folder)
     tokenizer = Tokenizer.read(folder, about["profile"])
-    system = load(SystemConfig, folder / SYSTEM)
-    model = EncDec(system, tokenizer.vocabulary_size)
+    system = load(SystemConfig, folder / SYSTEM, renamed=RENAMED, quiet=True)
+    model = build(system, tokenizer.vocabulary_size)
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")
-    model.load_state_dict(read_weights(path, model.state_dict(), storage, system))
+    model.load_state_dict(read_weights(path, model.state_dict(), storage, model.int8_layouts()))
     return ModelBundle(model.eval(), tokenizer, about.get("block_ngrams", 0))
 
 
@@ -84,17 +98,29 @@ def _read_description(folder: Path) -> dict[str, Any]:
     if not isinstance(about, dict) or about.get("format") != MODEL_FORMAT:
         raise ModelError(f"{path} does not describe a model of ledeline")
     version, storage = about.get("version"), about.get("weights", "float32")
-    if version not in VERSIONS.values() or about.get("profile") not in list(PROFILES):
+    if version not in list(STORAGES) or about.get("profile") not in list(PROFILES):
         raise ModelError(
             f"{path} has format version {version} and profile {about.get('profile')}, and this "
-            "ledeline reads versions 1 and 2 with " + " or ".join(PROFILES)
+            f"ledeline reads versions 1 to {VERSION} with " + " or ".join(PROFILES)
         )
-    if (storage, version) not in list(VERSIONS.items()):
+    if storage not in STORAGES[version]:
         raise ModelError(f"{path} is damaged: version {version} has no weights in {storage}")
+    if version == VERSION:
+        _refuse_unknown(path, "system", [about.get("system")], SYSTEMS)
+        _refuse_unknown(path, "add-on", about.get("addons", []), ADDONS)
     blocked = about.get("block_ngrams", 0)
     if type(blocked) is not int or blocked < 0:
         raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
     return about
+
+
+def _refuse_unknown(path: Path, what: str, names: list[Any], known: Mapping[str, type]) -> None:
+    """Refuse a system or an add-on that this ledeline does not have."""
+    for name in names:
+        if name not in list(known):
+            raise ModelError(
+                f"{path} names the {what} {name}, and this ledeline knows {', '.join(known)}"
+            )
 
 
 def _no_model(folder: Path, error: OSError) -> ModelError:

@@ -1,11 +1,21 @@
 """Weights as whole numbers: a scale for each row, and levels from -127 to 127."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
 LEVELS: Final = 127  # a value at its bound is so many levels from zero
+
+
+class Layout(NamedTuple):
+    """Which rows of a weight have a scale each, where they are not simply its rows."""
+
+    widths: tuple[int, ...] = ()  # of the parts that its columns are taken apart into; none: whole
+    transposed: bool = False  # the rows are those of its transpose
+
+
+WHOLE: Final = Layout()
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:

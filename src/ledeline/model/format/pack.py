@@ -39,7 +39,7 @@ def pack(
         blocked = blocked if block_ngrams is None else block_ngrams
         describe(folder, model.config, tokenizer, storage, blocked)
         path = folder / f"{WEIGHTS}.safetensors"
-        write_weights(path, model.state_dict(), storage, model.config)
+        write_weights(path, model.state_dict(), storage, model.int8_layouts())
         if text is not None:
             (folder / CARD).write_bytes(text)
     num_parameters = sum(one.numel() for one in model.parameters())

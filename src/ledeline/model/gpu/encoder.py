@@ -29,13 +29,17 @@ FORWARD: Final = Tile(64, 16, 64, warps=4, stages=4)
 BACKWARD: Final = Tile(64, 16, 128, warps=4, stages=4)
 
 
-def layer(lstm: nn.Module, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def bidirectional_sum(
+    layer: nn.LSTM,
+    values: Tensor,
+    lengths: Tensor | None = None,  # noqa: ARG001 - all are equal here
+) -> tuple[Tensor, Tensor, Tensor]:
     """Values (B, I, D) -> the sums of both directions: states (B, I, H), last state, last cell.
 
     Under autocast the products have its type, and with them gates and states; cells do not.
     """
     names = [f"{name}_l0{end}" for name in _NAMES for end in ("", "_reverse")]
-    weights = [getattr(lstm, name) for name in names]
+    weights = [getattr(layer, name) for name in names]
     low = dispatch.product_type(values)
     with torch.autocast(values.device.type, enabled=False):
         states, hidden, cell = _Layer.apply(low, values, *weights)
@@ -46,7 +50,7 @@ _NAMES: Final = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 class _Layer(torch.autograd.Function):
-    """See `layer`."""
+    """See `bidirectional_sum`."""
 
     @staticmethod
     def forward(

@@ -37,45 +37,39 @@ _ALIGNED: Final = 8  # values of 16 bits in the 16 bytes of the widest load
 _Finish = Callable[[Tensor, bool], Tensor]
 
 
-def token_losses(attentional: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
-    """`-log o_j[y_j]` of each step. Feeds z (B, J, H), targets (B, J) -> (B, J)."""
-    return _losses(attentional, output, partial(_finish_target, targets))
+def token_losses(states: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
+    """`-log o_j[y_j]` of each step. z (B, J, H), targets (B, J) -> (B, J)."""
+    return _losses(states, output, partial(_finish_target, targets))
 
 
-def source_losses(
-    attentional: Tensor, output: nn.Linear, pairs: Pairs, sensitivity: float
-) -> Tensor:
-    """`l_src = ||q~ - x~||^2 / C` of each pair. Feeds z (B, J, H) -> (B,)."""
+def source_losses(states: Tensor, output: nn.Linear, pairs: Pairs, c: float) -> Tensor:
+    """`l_src = ||q~ - x~||^2 / C` of each pair. z (B, J, H) -> (B,)."""
     counts = occurrences(pairs, _filled(output.out_features))
-    finish = partial(_finish_source, counts, pairs.target_mask, sensitivity)
-    return _losses(attentional, output, finish).squeeze(1)
+    finish = partial(_finish_source, counts, pairs.target_mask, c)
+    return _losses(states, output, finish).squeeze(1)
 
 
-def _losses(attentional: Tensor, output: nn.Linear, finish: _Finish) -> Tensor:
+def _losses(states: Tensor, output: nn.Linear, finish: _Finish) -> Tensor:
     """A head's losses; nothing is kept where nothing wants a gradient."""
-    attentional = attentional.to(dispatch.product_type(attentional))
-    given = (attentional, output.weight, output.bias)
-    with torch.autocast(attentional.device.type, enabled=False):
+    states = states.to(dispatch.product_type(states))
+    given = (states, output.weight, output.bias)
+    with torch.autocast(states.device.type, enabled=False):
         if torch.is_grad_enabled() and any(one.requires_grad for one in given):
             losses: Tensor = _Losses.apply(*given, finish)
             return losses
-        return finish(
-            _logits(attentional, *_fill(output.weight, output.bias, attentional.dtype)), False
-        )
+        return finish(_logits(states, *_fill(output.weight, output.bias, states.dtype)), False)
 
 
 class _Losses(torch.autograd.Function):
     """A linear layer on z, and the losses of a pair's steps or of a pair, (B, J) or (B, 1)."""
 
     @staticmethod
-    def forward(
-        ctx: Any, attentional: Tensor, weight: Tensor, bias: Tensor, finish: _Finish
-    ) -> Tensor:
+    def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, finish: _Finish) -> Tensor:
         """The losses; what is kept of the logits is their gradient."""
-        filled, filled_bias = _fill(weight, bias, attentional.dtype)
-        logits = _logits(attentional, filled, filled_bias)
+        filled, filled_bias = _fill(weight, bias, states.dtype)
+        logits = _logits(states, filled, filled_bias)
         losses = finish(logits, True)
-        ctx.save_for_backward(attentional, filled, logits)
+        ctx.save_for_backward(states, filled, logits)
         ctx.vocabulary, ctx.exact = len(weight), weight.dtype
         return losses
 
@@ -83,22 +77,20 @@ class _Losses(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_losses: Tensor) -> tuple[Tensor | None, ...]:
         """The two products; `d_logits` still lacks each step's factor."""
-        attentional, weight, d_logits = ctx.saved_tensors
-        steps = (
-            d_losses.expand(attentional.shape[:2]).flatten().contiguous()
-        )  # (B, J or 1) -> (B J,)
+        states, weight, d_logits = ctx.saved_tensors
+        steps = d_losses.expand(states.shape[:2]).flatten().contiguous()  # (B, J or 1) -> (B J,)
         d_feeds = d_weight = d_bias = None
-        with torch.autocast(attentional.device.type, enabled=False):
+        with torch.autocast(states.device.type, enabled=False):
             if ctx.needs_input_grad[0]:
                 d_feeds = torch.mm(d_logits.flatten(0, 1), weight)
                 _scale(d_feeds, steps, d_feeds)
-                d_feeds = d_feeds.view_as(attentional)
+                d_feeds = d_feeds.view_as(states)
             if any(ctx.needs_input_grad[1:3]):
                 both = dispatch.precise_product(
-                    d_logits.flatten(0, 1).t(), _weighted(attentional, steps)
+                    d_logits.flatten(0, 1).t(), _weighted(states, steps)
                 )
                 both = both[: ctx.vocabulary].to(ctx.exact)  # (V, H + 1 and filling)
-                d_weight, d_bias = both[:, : attentional.shape[-1]], both[:, attentional.shape[-1]]
+                d_weight, d_bias = both[:, : states.shape[-1]], both[:, states.shape[-1]]
         return d_feeds, d_weight, d_bias, None
 
 
@@ -119,18 +111,18 @@ def _fill(weight: Tensor, bias: Tensor, kind: torch.dtype) -> tuple[Tensor, Tens
     return filled, functional.pad(bias.to(kind), (0, missing), value=float("-inf"))
 
 
-def _logits(attentional: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _logits(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """(B, J, H) -> (B, J, V and filling)."""
-    logits = torch.addmm(bias, attentional.flatten(0, 1), weight.t())
-    return logits.view(*attentional.shape[:2], len(bias))
+    logits = torch.addmm(bias, states.flatten(0, 1), weight.t())
+    return logits.view(*states.shape[:2], len(bias))
 
 
-def _weighted(attentional: Tensor, steps: Tensor) -> Tensor:
+def _weighted(states: Tensor, steps: Tensor) -> Tensor:
     """Each z times its step's factor, and beside it the factor. (B, J, H) -> (B J, H + 1 ...).
 
     So the gradient of the bias is one more column of that of the weight.
     """
-    rows, size = attentional.flatten(0, 1), attentional.shape[-1]
+    rows, size = states.flatten(0, 1), states.shape[-1]
     weighted = rows.new_empty(len(rows), (size // _ALIGNED + 1) * _ALIGNED)
     _scale(rows, steps, weighted)
     return weighted
@@ -159,7 +151,7 @@ def _finish_target(targets: Tensor, logits: Tensor, gradient: bool) -> Tensor:
 
 
 def _finish_source(
-    counts: Tensor, mask: Tensor | None, sensitivity: float, logits: Tensor, gradient: bool
+    counts: Tensor, mask: Tensor | None, c: float, logits: Tensor, gradient: bool
 ) -> Tensor:
     """Logits (B, J, V and filling), overwritten by their gradient if wanted -> losses (B, 1)."""
     batch, steps, width = logits.shape
@@ -178,9 +170,9 @@ def _finish_source(
     )
     if gradient:
         source_gradient[(batch, triton.cdiv(steps, 2))](
-            *(logits, tops, shares, differences, 2.0 / sensitivity, steps, width),
+            *(logits, tops, shares, differences, 2.0 / c, steps, width),
             STEPS=2,
             BLOCK=2048,
             num_warps=8,
         )
-    return squares.sum(1, keepdim=True) / sensitivity
+    return squares.sum(1, keepdim=True) / c

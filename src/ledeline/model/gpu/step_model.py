@@ -1,6 +1,6 @@
 """The same system arranged for writing headlines on a GPU, as `runtime.engine` is on a CPU.
 
-Nothing here is learned and no equation is new: a `EncDec` goes in, and what its weights alone
+Nothing here is learned and no equation is new: an `EncDec` goes in, and what its weights alone
 decide is worked out once. What differs from it:
 
 - the words' part of the gates of layer 1, `W E_t y + b`, is a table with a row for each type;
@@ -18,8 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ledeline.core.errors import ModelError
 from ledeline.model.gpu import dispatch
 from ledeline.model.layers import decoder
+from ledeline.model.system import System
 from ledeline.model.systems.encdec import EncDec
 
 Precision: TypeAlias = Literal["float32", "float16"]
@@ -46,7 +48,17 @@ class Memory(NamedTuple):
 class GpuStepModel:
     """A trained system, ready to write: `encode` and `step` as `EncDec` has them, but faster."""
 
+    @staticmethod
+    def refusal(system: System) -> str | None:
+        """Why it cannot run a system, in a clause; None: it can."""
+        if not isinstance(system, EncDec) or type(system) is not EncDec:
+            return f"it does not know the system {system.config.name}"
+        scoring = [name for name, addon in system.addons.items() if addon.overrides("scores")]
+        return f"it does not know the add-on {scoring[0]}" if scoring else None
+
     def __init__(self, model: EncDec, precision: Precision = "float32") -> None:
+        if reason := self.refusal(model):
+            raise ModelError(f"the GPU engine cannot run this model: {reason}")
         self._model, self.device = model, model.device
         own = model.decoder
         size = own.embedding.embedding_dim
@@ -73,7 +85,7 @@ class GpuStepModel:
     ) -> tuple[State, Memory]:
         """Sources (B, I) -> the state before the first step and what attention looks at."""
         with dispatch.exact():
-            start, seen = self._model.encode(sources, lengths, mask)
+            start, seen, _ = self._model.begin(sources, lengths, mask)
         below = [
             start.attentional,
             *(torch.zeros_like(start.attentional) for _ in start.hidden[1:]),

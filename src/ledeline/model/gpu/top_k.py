@@ -1,9 +1,10 @@
 """The best candidates of each source, chosen while the softmax is worked out.
 
-The definition is `ledeline.search.top_k.choose`. One program has all hypotheses of a source. It
-takes them in turn, some words at a time, works out log-probabilities in its registers, and lets the
-best replace the worst of those kept so far, until none is better. So log-probabilities are never
-written, and a hypothesis whose likeliest word is not good enough costs no more than its softmax.
+The definition is `ledeline.search.top_k.select_top_k`. One program has all hypotheses of a source.
+It takes them in turn, some words at a time, works out log-probabilities in its registers, and lets
+the best replace the worst of those kept so far, until none is better. So log-probabilities are
+never written, and a hypothesis whose likeliest word is not good enough costs no more than its
+softmax.
 """
 
 import torch
@@ -15,7 +16,7 @@ _FEWEST_RANKS = 16  # as the places grow fewer, kernels are not made anew for ev
 _COLUMNS = 2048  # words at a time: with more, registers would leave room for few programs
 
 
-def best(
+def select_top_k(
     scores: Tensor,
     totals: Tensor,
     widths: Tensor,
@@ -34,7 +35,7 @@ def best(
     kept = totals.new_empty(sources, k)
     parents = torch.empty(sources, k, dtype=torch.long, device=totals.device)
     words = torch.empty_like(parents)
-    _best[(sources,)](
+    _select[(sources,)](
         scores.contiguous(),
         totals.contiguous(),
         widths,
@@ -56,7 +57,7 @@ def best(
 
 
 @triton.jit(do_not_specialize=["places", "num_repeats", "k"])
-def _best(
+def _select(
     scores,
     totals,
     widths,

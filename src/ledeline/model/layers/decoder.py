@@ -32,7 +32,7 @@ class Decoder(nn.Module):
     forget, candidate, output; the first D columns of layer 1 belong to `E_t y_{j-1}`.
     """
 
-    plain: bool = False  # True leaves all gradients to autograd: slower, for tests and measurements
+    plain: bool = False  # True leaves all gradients to autograd, for tests and measurements
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Decoder(nn.Module):
         self.attention = attention
         self.dropout = dropout
 
-    def initialize_(self, generator: torch.Generator) -> None:
+    def initialize_(self, generator: torch.Generator) -> None:  # noqa: ARG002
         """Open the forget gates of every layer at first."""
         for layer in (self.first, *self.upper):
             open_forget_gates(cast(nn.Linear, layer).bias)
@@ -68,19 +68,20 @@ class Decoder(nn.Module):
         word_gates = self._word_gates(self._embedded(words))
         return self._advance(word_gates, [None] * len(self.upper), state, memory)
 
-    def unroll(self, words: Tensor, state: State, memory: Memory) -> tuple[Tensor, Tensor]:
+    def unroll(
+        self, words: Tensor, state: State, memory: Memory, *, attention_gradient: bool = False
+    ) -> tuple[Tensor, Tensor]:
         """All steps with known words y_0 ... y_{J-1} (B, J) -> z (B, J, H), alpha (B, J, I).
 
-        What does not depend on the step before, the words' part of the gates and the dice of the
-        dropout, is computed for all steps at once. Where a gradient may be wanted, `recurrence`
-        does the steps; it has none through alpha.
+        What does not depend on the step before, the words' part of the gates and the masks of the
+        dropout, is computed for all steps at once. Where a gradient may be wanted, `layers.unroll`
+        does the steps. It has none through alpha: with `attention_gradient` autograd does them.
         """
         embedded = self._embedded(words)
         shape = (*words.shape, state.attentional.shape[-1])
         between = [self.dropout.factors(shape, embedded) for _ in self.upper]
-        if not self.plain and (
-            torch.is_grad_enabled() or dispatch.use_triton(embedded, recurrent=True)
-        ):
+        by_autograd = self.plain or attention_gradient
+        if not by_autograd and dispatch.unrolls_at_once(embedded):
             return self._unroll_at_once(embedded, between, state, memory)
         word_gates = self._word_gates(embedded)
         attentional, attentions = [], []
@@ -109,7 +110,7 @@ class Decoder(nn.Module):
 
     def _embedded(self, words: Tensor) -> Tensor:
         """`E_t y`, thinned out by the dropout. (B, J) -> (B, J, D)."""
-        embedded: Tensor = self.dropout(embed(self.embedding, words))
+        embedded: Tensor = self.dropout(embed(words, self.embedding.weight))
         return embedded
 
     def _word_gates(self, embedded: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
 """The encoder: Appendix A of the paper, a bidirectional LSTM whose directions are summed."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from ledeline.model.gpu import dispatch
+from ledeline.model.gpu.dispatch import has_kernel
 from ledeline.model.layers.dropout import Dropout
 
 
@@ -21,7 +21,8 @@ class Encoded(NamedTuple):
     """A batch of sources as the decoder sees it."""
 
     states: Tensor  # (B, I, H): h_1 ... h_I of the top layer
-    ends: tuple[Ends, ...]  # of each layer, the first below
+    ends: tuple[Any, ...]  # of each layer, the first below: what the decoder starts from
+    sentence: Tensor  # (B, H): s, the summed ends of the top layer
 
 
 class Encoder(nn.Module):
@@ -44,30 +45,25 @@ class Encoder(nn.Module):
 
     def forward(self, sources: Tensor, lengths: Tensor | None = None) -> Encoded:
         """Sources (B, I), and their lengths (B,) on the CPU where they are not all I."""
-        states, ends = embed(self.embedding, sources), []
+        states, ends = embed(sources, self.embedding.weight), []
         for layer in self.layers:
-            states, end = _summed(layer, self.dropout(states), lengths)
-            ends.append(end)
-        return Encoded(states, tuple(ends))
+            inputs = self.dropout(states)
+            states, hidden, cell = bidirectional_sum(cast(nn.LSTM, layer), inputs, lengths)
+            ends.append(Ends(hidden, cell))
+        return Encoded(states, tuple(ends), ends[-1].hidden)
 
 
-def embed(embedding: nn.Embedding, words: Tensor) -> Tensor:
-    """`E x` of each word. (B, I) -> (B, I, D)."""
-    if torch.is_grad_enabled() and dispatch.use_triton(embedding.weight):
-        from ledeline.model.gpu import embedding as kernels
-
-        return kernels.embed(words, embedding.weight)
-    embedded: Tensor = embedding(words)
-    return embedded
+@has_kernel
+def embed(words: Tensor, weight: Tensor) -> Tensor:
+    """`E x` of each word. (B, I), E (V, D) -> (B, I, D)."""
+    return functional.embedding(words, weight)
 
 
-def _summed(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Ends]:
-    """Run both directions of a layer. (B, I, D or H) -> (B, I, H)."""
-    if lengths is None and dispatch.use_triton(values, recurrent=True):
-        from ledeline.model.gpu import encoder
-
-        states, *end = encoder.layer(layer, values)
-        return states, Ends(*end)
+@has_kernel
+def bidirectional_sum(
+    layer: nn.LSTM, values: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Both directions of a layer, summed: (B, I, D or H) -> states (B, I, H) and ends (B, H)."""
     if lengths is None:
         both, (hidden, cell) = layer(values)
     else:
@@ -75,4 +71,4 @@ def _summed(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[T
         both, (hidden, cell) = layer(packed)
         both, _ = pad_packed_sequence(both, batch_first=True, total_length=values.shape[1])
     forward, backward = both.chunk(2, dim=-1)  # (B, I, 2H) -> (B, I, H) twice
-    return forward + backward, Ends(hidden.sum(0), cell.sum(0))  # (2, B, H) -> (B, H)
+    return forward + backward, hidden.sum(0), cell.sum(0)  # (2, B, H) -> (B, H)

@@ -62,8 +62,7 @@ def unroll(
     low = dispatch.product_type(words.embedded)
     exact = torch.float32 if torch.is_autocast_enabled(device) else low
     with torch.autocast(device, enabled=False):
-        short = memory.mask is None and memory.keys.shape[1] <= dispatch.LONGEST
-        if short and dispatch.use_triton(words.embedded, recurrent=True):
+        if dispatch.unrolls_in_triton(words.embedded, memory):
             from ledeline.model.gpu import decoder
 
             return decoder.unroll(words, layers, factors, attentional, mix, memory, low)

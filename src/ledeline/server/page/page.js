@@ -757,13 +757,13 @@ function setMost(id, most) {
 }
 
 /** Without examples the form works all the same. */
-async function showWorkedExample() {
+async function showExampleAnswer() {
   const given = await ask("page/examples.json").catch(() => null);
   if (!given) return;
   examples = given.ledes;
   showExamples();
   if (document.querySelector(".result")) return; // somebody was quicker
-  show([given.worked], "An example");
+  show([given.answer], "An example");
   // One word shows its marks unasked: that with the clearest source.
   for (const marks of shown) {
     const most = marks.rows.map((row) => Math.max(...row));
@@ -784,5 +784,5 @@ on("fold", "click", foldAll);
 on("views", "change", () => shown.forEach((marks) => marks.redraw()));
 if (/Mac|iP/.test(navigator.platform)) $("modifier").textContent = "⌘";
 describeModel();
-showWorkedExample();
+showExampleAnswer();
 count();
