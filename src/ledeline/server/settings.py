@@ -17,7 +17,7 @@ class ServedModelConfig:
 
     folders: Annotated[
         tuple[Path, ...],
-        "Model folders; several make an ensemble. Without any, the model that ships with ledeline.",
+        "Model folders; several make an ensemble. Without any, the bundled model.",
     ] = ()
     precision: Annotated[
         Literal["auto", "float32", "float16", "int8"],
