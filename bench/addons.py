@@ -36,11 +36,12 @@ from addons_figure import (
 from addons_runs import read_runs, run_tables, table, tiny_study
 from ledeline.core.atomic import atomic_write
 from ledeline.core.errors import LedelineError, ScoreError
-from ledeline.evaluation.audit import KINDS
 from ledeline.evaluation.figures import picture_format, save
+from ledeline.evaluation.folder import EvaluatedSet, EvaluationFolder
+from ledeline.evaluation.odd_words import KINDS
 from ledeline.evaluation.significance import Array, compare, intervals
-from ledeline.report.evaluations import MEASURES, Outcome, read_evaluation, read_summary
-from ledeline.report.markup import percent, plural, signed
+from ledeline.evaluation.summary import MEASURES
+from ledeline.report.numbers import percent, plural, signed
 from ledeline.report.published import OWN_ROWS, SETS
 
 MAIN = (("news", "all", "Ours"), ("rush", "all", "Rush"), ("rush", "tuned", "Rush"))
@@ -67,7 +68,7 @@ class Study(NamedTuple):
     """All evaluations, and the pairs of each test set."""
 
     runs: dict[str, dict[Key, dict[int, Judged]]]  # by test set, what was trained, seed
-    first: dict[str, Outcome]  # by test set
+    first: dict[str, EvaluatedSet]  # by test set
     places: dict[str, Path]  # of these
 
     def data(self, test_set: str) -> list[str]:
@@ -109,7 +110,7 @@ def read_study(folder: Path) -> Study:
     study = Study(defaultdict(lambda: defaultdict(dict)), {}, {})
     places = (one for one in folder.glob("[!.]*/[!.]*") if one.is_dir())
     for place in sorted(one for one in places if one.parent.name != APART):
-        if read_summary(place).inner("sets").values:
+        if EvaluationFolder(place).read_summary().inner("sets").values:
             take(study, place)
         else:
             print(f"{place}: no test set is done; left out", file=sys.stderr)
@@ -120,24 +121,27 @@ def read_study(folder: Path) -> Study:
 
 def take(study: Study, place: Path) -> None:
     """Read an evaluation; it must be what its folder is called, and of the same pairs as others."""
-    (key, seed), evaluation = parsed(place), read_evaluation(place)
+    (key, seed), evaluation = parsed(place), EvaluationFolder(place).read()
     if evaluation.system in SYSTEMS.values() and evaluation.system != SYSTEMS[key.system]:
         raise ScoreError(f"{place}: is of {evaluation.system}; name it so")
-    for name, outcome in evaluation.outcomes.items():
-        first, before = study.first.setdefault(name, outcome), study.places.setdefault(name, place)
-        if basis(outcome) != basis(first):
+    for name, evaluated in evaluation.sets.items():
+        first, before = (
+            study.first.setdefault(name, evaluated),
+            study.places.setdefault(name, place),
+        )
+        if basis(evaluated) != basis(first):
             fault = f"{name} has other pairs in it, or other scores; evaluate both alike"
             raise ScoreError(f"{place} cannot be compared with {before}: {fault}")
-        known, odds = study.runs[name][key], outcome.audit.odds
+        known, odds = study.runs[name][key], evaluated.audit.odds
         if seed in known:
             raise ScoreError(f"{known[seed].folder} and {place} are one system; keep one of them")
         counts = np.array([[getattr(one, kind) for kind in KINDS] for one in odds], np.float64)
-        known[seed] = Judged(place, evaluation.command, outcome.pair_scores, counts)
+        known[seed] = Judged(place, evaluation.command, evaluated.pair_scores, counts)
 
 
-def basis(outcome: Outcome) -> tuple[Any, ...]:
+def basis(evaluated: EvaluatedSet) -> tuple[Any, ...]:
     """What must be the same where scores are compared pair by pair."""
-    return outcome.texts.sources, outcome.texts.references, outcome.signature
+    return evaluated.texts.sources, evaluated.texts.references, evaluated.summary.signature
 
 
 # --- tables ---------------------------------------------------------------------------------------

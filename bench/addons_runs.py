@@ -14,7 +14,7 @@ import tiny
 from addons_figure import NAME, PAPER_C, SYSTEMS, Key, by_size, parsed
 from experiment import TINY, Places, chosen
 from ledeline.core.errors import ScoreError
-from ledeline.report.markup import percent
+from ledeline.report.numbers import percent
 from ledeline.train.metrics_log import METRICS
 
 LEARNING = "Validation: loss per token / R-1; bold is the epoch that was kept.\n"

@@ -34,10 +34,10 @@ from ledeline.core.provenance import commit
 from ledeline.corpus.tables import write_table
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
 from ledeline.data.prepare import prepare
-from ledeline.evaluation.aligner import METHODS
-from ledeline.evaluation.audit import KINDS
-from ledeline.evaluation.evaluate import Judging, System, evaluate
+from ledeline.evaluation.alignment_methods import METHODS
+from ledeline.evaluation.evaluate import EvaluatedSystem, EvaluationConfig, evaluate
 from ledeline.evaluation.folder import ALIGNMENT
+from ledeline.evaluation.odd_words import KINDS
 from ledeline.inference.headliner import Headliner, Options, system_name
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
@@ -64,18 +64,18 @@ class Lines(NullCallback):
     def __init__(self, name: str, every: int) -> None:
         self._name, self._every = name, every
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """Print a line every so many steps."""
-        if look.step % self._every == 0:
+        if report.step % self._every == 0:
             print(
-                f"{self._name}: epoch {look.epoch} step {look.step} per token "
-                f"{look.means.per_token:.3f} {look.pairs_per_second:,.0f} pairs/s",
+                f"{self._name}: epoch {report.epoch} step {report.step} per token "
+                f"{report.losses.per_token:.3f} {report.pairs_per_second:,.0f} pairs/s",
                 flush=True,
             )
 
     def on_validation(self, validation: Validation) -> None:
         """Print the figures of an epoch."""
-        print(f"{self._name}: {validation.figures}", flush=True)
+        print(f"{self._name}: {validation.metrics}", flush=True)
 
     def on_message(self, sentence: str) -> None:
         """Print a sentence."""
@@ -124,16 +124,18 @@ def judged(name: str, test_set: EvaluationSet, options: argparse.Namespace) -> d
     """Evaluate a system, if that is not done, and read what came of it."""
     best, folder = options.folder / name / "best", options.folder / "evaluations" / name
     headliner = Headliner.load(best)
-    outcome = evaluate(
-        System(headliner, (str(best),), system_name(headliner)),
+    result = evaluate(
+        EvaluatedSystem(headliner, (str(best),), system_name(headliner)),
         [test_set],
         folder,
-        Judging(options=Options(search=SearchConfig(beam=options.beam), replace_unknown=False)),
+        EvaluationConfig(
+            options=Options(search=SearchConfig(beam=options.beam), replace_unknown=False)
+        ),
         command=shlex.join(["python", *sys.argv]),
         resume=True,
     )
     aligned = json.loads((folder / test_set.name / ALIGNMENT).read_text())
-    return outcome.summary | {"quality": aligned["quality"]}
+    return result.summary.as_dict() | {"quality": aligned["quality"]}
 
 
 def tables(results: Sequence[dict[str, Any]]) -> str:

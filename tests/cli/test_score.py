@@ -17,7 +17,7 @@ from ledeline import rouge
 from ledeline.cli import app
 from ledeline.config import SearchConfig
 from ledeline.corpus.tables import write_table
-from ledeline.evaluation.evaluate import Judging, Outcome
+from ledeline.evaluation.evaluate import EvaluationConfig, EvaluationResult
 from ledeline.inference.headliner import Options
 from ledeline.synth.newsroom import Story, generate
 
@@ -328,9 +328,11 @@ class TestOptionsArrive:
     ) -> None:
         seen: dict[str, Any] = {}
 
-        def evaluated(system: Any, sets: Any, folder: Any, judging: Any, **rest: Any) -> Outcome:
-            seen.update(rest, system=system, sets=sets, folder=folder, judging=judging)
-            return Outcome({}, signal.SIGTERM)
+        def evaluated(
+            system: Any, sets: Any, folder: Any, config: Any, **rest: Any
+        ) -> EvaluationResult:
+            seen.update(rest, system=system, sets=sets, folder=folder, config=config)
+            return EvaluationResult(None, signal.SIGTERM)  # type: ignore[arg-type]
 
         monkeypatch.setattr("ledeline.evaluation.evaluate.evaluate", evaluated)
         (tmp_path / "t.csv").write_text("body,title\nx,y\n")
@@ -342,7 +344,7 @@ class TestOptionsArrive:
         monkeypatch.setattr(sys, "argv", ["ledeline", *arguments])
         assert CliRunner().invoke(app, arguments).exit_code == 128 + signal.SIGTERM
         search = SearchConfig(beam=3, min_length=2, max_length=9, block_ngrams=2, stop_early=True)
-        assert seen["judging"] == Judging(
+        assert seen["config"] == EvaluationConfig(
             options=Options(search=search, replace_unknown=False),
             scoring=rouge.Settings(stem=False, unknown="strict"),
             profile="paper",
@@ -373,11 +375,13 @@ class TestOptionsArrive:
         replaced: bool,
         forbidden: bool,
     ) -> None:
-        seen: list[Judging] = []
+        seen: list[EvaluationConfig] = []
 
-        def evaluated(_: Any, sets: Any, folder: Any, judging: Judging, **rest: Any) -> Outcome:
-            seen.append(judging)
-            return Outcome({}, signal.SIGTERM)
+        def evaluated(
+            _: Any, sets: Any, folder: Any, config: EvaluationConfig, **rest: Any
+        ) -> EvaluationResult:
+            seen.append(config)
+            return EvaluationResult(None, signal.SIGTERM)  # type: ignore[arg-type]
 
         monkeypatch.setattr("ledeline.evaluation.evaluate.evaluate", evaluated)
         (tmp_path / "t.csv").write_text("lede,headline\nx,y\n")

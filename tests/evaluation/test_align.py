@@ -12,10 +12,10 @@ from ledeline.core.errors import ConfigError, ScoreError
 from ledeline.corpus.testsets import EvaluationSet
 from ledeline.evaluation import align as module
 from ledeline.evaluation.align import AlignedSet, align_pairs, chosen_method, draw_pair, find_pairs
-from ledeline.evaluation.alignment import AlignmentScore, Links
-from ledeline.evaluation.alignment_summary import Alignments, alignment_summary
 from ledeline.evaluation.heatmap import heat_map
-from ledeline.evaluation.word_pairs import Rule, sample, word_pairs
+from ledeline.evaluation.links import AlignmentScore, Links
+from ledeline.evaluation.set_alignment import SetLinks, alignment_summary
+from ledeline.evaluation.word_pairs import PairingRule, sample, word_pairs
 from ledeline.inference.headliner import open_model
 from ledeline.model.format.folder import ModelBundle
 from ledeline.synth.newsroom import generate
@@ -41,8 +41,8 @@ def loaded(model_folder: Path) -> ModelBundle:
 class TestChoices:
     def test_pairs(self) -> None:
         names = {"lede": "lede", "headline": "headline"}
-        held_out = find_pairs(["a b", "b"], None, None, **names)
-        assert held_out.pairs == [("a b", "b")]
+        test_set = find_pairs(["a b", "b"], None, None, **names)
+        assert test_set.pairs == [("a b", "b")]
         for pair, given, gold, sentence in [
             ([], None, None, "a lede and its headline, or many pairs"),
             (["a", "b"], "t.csv", None, "a lede and its headline, or many pairs"),
@@ -95,28 +95,28 @@ def test_a_summary(loaded: ModelBundle) -> None:
     places = set()
     for seed in range(1, 6):
         found = alignment_summary(loaded, long, num_word_pairs=4, num_heat_maps=3, seed=seed)
-        drawn = [one["pair"] for one in found["heatmaps"]]
+        drawn = [one.pair for one in found.heat_maps]
         assert drawn == sorted(set(drawn))
         assert 0 not in drawn  # too long to be read
         places.add(tuple(drawn))
-        for one in found["heatmaps"]:
-            wanted = heat_map(loaded, *long.pairs[one["pair"]]).as_dict()
-            assert one == {"pair": one["pair"]} | wanted
+        for one in found.heat_maps:
+            assert one.heat_map == heat_map(loaded, *long.pairs[one.pair])
     assert len(places) > 1
     pairs = sample(long.pairs, 4, 5)
-    rules: dict[Rule, str] = {"vocabulary": "spm-vocabulary", "attention": "attention"}
-    assert found["words"] == {
-        method: word_pairs(loaded, pairs, [rule])[rule].as_dict(30, content_only=True)
+    rules: dict[PairingRule, str] = {"vocabulary": "spm-vocabulary", "attention": "attention"}
+    assert found.words == {
+        method: word_pairs(loaded, pairs, [rule])[rule].table(30, content_only=True)
         for rule, method in rules.items()
     }
-    assert found["quality"]["spm-vocabulary"]["pad_recall"] is not None
-    assert found["quality"]["attention"]["pad_recall"] is None
+    assert found.quality is not None
+    assert found.quality["spm-vocabulary"].pad_recall is not None
+    assert found.quality["attention"].pad_recall is None
 
 
 class TestView:
     def aligned(self, links: Links, quality: dict[str, AlignmentScore] | None = None) -> AlignedSet:
-        held_out = EvaluationSet("pair", (), ["rain fell in Oslo"], ["Oslo rain"])
-        return AlignedSet(held_out, Alignments({"attention": [links]}, quality), {})
+        test_set = EvaluationSet("pair", (), ["rain fell in Oslo"], ["Oslo rain"])
+        return AlignedSet(test_set, SetLinks({"attention": [links]}, quality), {})
 
     def rows(self, part: object) -> list[list[str]]:
         console = Console(width=200, force_terminal=True, color_system=None, highlight=False)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledeline.core.errors import ScoreError
-from ledeline.evaluation.audit import KINDS, Audit, as_dict, audit, per_pair_lines, split
-from ledeline.evaluation.odd_words import Odd, count
+from ledeline.evaluation.audit import Audit, as_dict, audit, compared_words, per_pair_lines
+from ledeline.evaluation.odd_words import KINDS, OddWords, count_odd_words
 from ledeline.text.profiles import NATURAL, PAPER
 
-numbers = st.lists(st.builds(Odd, *[st.integers(0, 12)] * 3), max_size=30)
+numbers = st.lists(st.builds(OddWords, *[st.integers(0, 12)] * 3), max_size=30)
 
 OUTPUTS = [["oil", "oil", "oil"], ["gas"], ["zebra", "rises"]]
 REFERENCES = [["oil"], ["gas", "rises"], ["gas", "rises"]]
@@ -19,27 +19,31 @@ SOURCES = [["oil"], ["gas"], ["gas"]]
 
 
 def test_each_headline_is_counted_in_order() -> None:
-    assert audit(OUTPUTS, REFERENCES, SOURCES).odds == (Odd(2, 0, 0), Odd(0, 1, 0), Odd(0, 0, 1))
-    assert audit(OUTPUTS, REFERENCES).odds == tuple(map(count, OUTPUTS, REFERENCES))
+    assert audit(OUTPUTS, REFERENCES, SOURCES).odds == (
+        OddWords(2, 0, 0),
+        OddWords(0, 1, 0),
+        OddWords(0, 0, 1),
+    )
+    assert audit(OUTPUTS, REFERENCES).odds == tuple(map(count_odd_words, OUTPUTS, REFERENCES))
     assert audit([], []).odds == ()
 
 
 def test_a_string_is_the_words_between_white_space() -> None:
     strings = [[" ".join(words) for words in texts] for texts in (OUTPUTS, REFERENCES, SOURCES)]
     assert audit(*strings) == audit(OUTPUTS, REFERENCES, SOURCES)
-    assert audit(["a\u2003a\ta"], ["a"]).odds == (Odd(2, 0, None),)
+    assert audit(["a\u2003a\ta"], ["a"]).odds == (OddWords(2, 0, None),)
 
 
 def test_a_mark_for_an_unknown_word_stays_whole_in_every_profile() -> None:
     text = "Mayor <unk> wins, <UNK>-led UNK says."
-    assert split(text, NATURAL) == "Mayor <unk> wins <UNK> led UNK says".split()
-    assert split("mayor <unk> wins", PAPER) == ["mayor", "<unk>", "wins"]
-    assert split("mayor <unk>, wins", None) == ["mayor", "<unk>,", "wins"]
+    assert compared_words(text, NATURAL) == "Mayor <unk> wins <UNK> led UNK says".split()
+    assert compared_words("mayor <unk> wins", PAPER) == ["mayor", "<unk>", "wins"]
+    assert compared_words("mayor <unk>, wins", None) == ["mayor", "<unk>,", "wins"]
 
 
 def test_total() -> None:
-    assert audit(OUTPUTS, REFERENCES, SOURCES).total == Odd(2, 1, 1)
-    assert audit(OUTPUTS, REFERENCES).total == Odd(2, 1, None)
+    assert audit(OUTPUTS, REFERENCES, SOURCES).total == OddWords(2, 1, 1)
+    assert audit(OUTPUTS, REFERENCES).total == OddWords(2, 1, None)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +55,7 @@ def test_lengths_must_agree(texts: tuple[list[list[str]], ...]) -> None:
 
 
 @given(numbers)
-def test_histogram(odds: list[Odd]) -> None:
+def test_histogram(odds: list[OddWords]) -> None:
     for kind in KINDS:
         counts = [getattr(odd, kind) for odd in odds]
         histogram = Audit(tuple(odds)).histogram(kind)
@@ -62,7 +66,7 @@ def test_histogram(odds: list[Odd]) -> None:
 
 
 def test_histogram_by_hand() -> None:
-    odds = (Odd(3, 0, 1), Odd(0, 0, None), Odd(3, 0, 2))
+    odds = (OddWords(3, 0, 1), OddWords(0, 0, None), OddWords(3, 0, 2))
     assert Audit(odds).histogram("repeating") == [1, 0, 0, 2]
     assert Audit(odds).histogram("lacking") == [3]
     assert Audit(odds).histogram("irrelevant") is None  # not known of one is not known
@@ -75,7 +79,7 @@ def test_what_is_known() -> None:
 
 
 def test_worst() -> None:
-    odds = tuple(Odd(number, 0, None) for number in (1, 3, 0, 2, 3, 1))
+    odds = tuple(OddWords(number, 0, None) for number in (1, 3, 0, 2, 3, 1))
     assert Audit(odds).worst("repeating", 9) == [1, 4, 3, 0, 5]
     assert Audit(odds).worst("repeating", 2) == [1, 4]
     assert Audit(odds).worst("repeating", 0) == []
@@ -89,12 +93,17 @@ def test_a_kind_that_is_none() -> None:
         Audit(()).histogram("odd")
 
 
-def test_split() -> None:
+def test_compared_words() -> None:
     text = "Mr. Smith 's  12 cats , Don't!"
-    assert split(text, None) == ["Mr.", "Smith", "'s", "12", "cats", ",", "Don't!"]
-    assert split(text, PAPER) == ["mr.", "smith", "'s", "##", "cats", "do", "n't"]
-    assert split("“Mr. Smith’s 12 cats” — don’t!", NATURAL) == "Mr Smith 's 12 cats don't".split()
-    assert split("", None) == split(" ", PAPER) == split("!", NATURAL) == []
+    assert compared_words(text, None) == ["Mr.", "Smith", "'s", "12", "cats", ",", "Don't!"]
+    assert compared_words(text, PAPER) == ["mr.", "smith", "'s", "##", "cats", "do", "n't"]
+    assert (
+        compared_words("“Mr. Smith’s 12 cats” — don’t!", NATURAL)
+        == "Mr Smith 's 12 cats don't".split()
+    )
+    assert (
+        compared_words("", None) == compared_words(" ", PAPER) == compared_words("!", NATURAL) == []
+    )
 
 
 def test_as_dict() -> None:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from ledeline.core.errors import ScoreError
-from ledeline.evaluation import tracing
+from ledeline.evaluation import teacher_forcing
+from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.figures import save
-from ledeline.evaluation.heatmap import HeatMap, heat_map, shown
+from ledeline.evaluation.heatmap import heat_map, shown
 from ledeline.evaluation.heatmap_figure import heat_map_figure
-from ledeline.inference.attribution import Seen, force
+from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
@@ -38,8 +39,8 @@ def bare(make_model: Callable[..., Path]) -> ModelBundle:
 
 def test_rows_are_what_was_seen(loaded: ModelBundle) -> None:
     found = heat_map(loaded, STORY.lede, STORY.headline)
-    one = tracing.read_pair(loaded, STORY.lede, STORY.headline)
-    (seen,) = force(loaded.model, [(one.lede.ids, one.ids)], padded=True)
+    one = teacher_forcing.encode_pair(loaded, STORY.lede, STORY.headline)
+    (seen,) = teacher_force(loaded.model, [(one.lede.ids, one.ids)], padded=True)
     assert seen.q is not None
     assert found.spm is not None
     assert found.spm_rows is not None
@@ -56,12 +57,12 @@ def test_rows_are_what_was_seen(loaded: ModelBundle) -> None:
 
 
 def seen_by_hand(monkeypatch: pytest.MonkeyPatch, attention: Any, q: Any) -> None:
-    def by_hand(model: Any, pairs: Any, *, padded: bool) -> Iterator[Seen]:
+    def by_hand(model: Any, pairs: Any, *, padded: bool) -> Iterator[PairTrace]:
         assert padded
         assert len(list(pairs)) == 1
-        yield Seen(np.array(attention, np.float32), q)
+        yield PairTrace(np.array(attention, np.float32), q)
 
-    monkeypatch.setattr(tracing, "force", by_hand)
+    monkeypatch.setattr(teacher_forcing, "teacher_force", by_hand)
 
 
 def test_names_by_hand(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from matplotlib.patches import Rectangle
 from ledeline.evaluation.audit import Audit
 from ledeline.evaluation.figures import save
 from ledeline.evaluation.histogram import odd_figure
-from ledeline.evaluation.odd_words import Odd
+from ledeline.evaluation.odd_words import OddWords
 
 
 def repeating(*numbers: int, irrelevant: int | None = 0) -> Audit:
-    return Audit(tuple(Odd(number, 0, irrelevant) for number in numbers))
+    return Audit(tuple(OddWords(number, 0, irrelevant) for number in numbers))
 
 
 def heights(panel: Axes) -> list[list[float]]:

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledeline.evaluation.odd_words import Odd, count, irrelevant_places, repeated_places, total
+from ledeline.evaluation.odd_words import (
+    OddWords,
+    count_odd_words,
+    irrelevant_places,
+    repeating_places,
+    total_odd_words,
+)
 from ledeline.text.function_words import FUNCTION_WORDS, is_content
 from ledeline.text.profiles import NATURAL, PAPER
 
@@ -13,7 +19,7 @@ words = st.lists(
 )
 
 
-def slow_count(output: list[str], reference: list[str], source: list[str]) -> Odd:
+def slow_count(output: list[str], reference: list[str], source: list[str]) -> OddWords:
     repeating = irrelevant = 0
     for word in set(output):
         excess = output.count(word) - reference.count(word)
@@ -24,24 +30,26 @@ def slow_count(output: list[str], reference: list[str], source: list[str]) -> Od
         if word not in {"the", "The", "of", "##", ","} and word.casefold() not in relevant:
             irrelevant += 1
     shorter = len(reference) - len(output)
-    return Odd(repeating, shorter if shorter > 0 else 0, irrelevant)
+    return OddWords(repeating, shorter if shorter > 0 else 0, irrelevant)
 
 
 @given(words, words, words)
 def test_count(output: list[str], reference: list[str], source: list[str]) -> None:
-    assert count(output, reference, source) == slow_count(output, reference, source)
+    assert count_odd_words(output, reference, source) == slow_count(output, reference, source)
 
 
 @given(words, words, words)
 def test_the_words_are_those_counted(
     output: list[str], reference: list[str], source: list[str]
 ) -> None:
-    repeating = {output[place] for place in repeated_places(output, reference)}
+    repeating = {output[place] for place in repeating_places(output, reference)}
     excess = {word: output.count(word) - reference.count(word) for word in repeating}
-    assert sum(excess.values()) == count(output, reference).repeating
+    assert sum(excess.values()) == count_odd_words(output, reference).repeating
     assert all(output.count(word) > 1 and excess[word] > 0 for word in repeating)
     irrelevant = {output[place] for place in irrelevant_places(output, reference, source)}
-    assert sum(map(output.count, irrelevant)) == count(output, reference, source).irrelevant
+    assert (
+        sum(map(output.count, irrelevant)) == count_odd_words(output, reference, source).irrelevant
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,7 +67,7 @@ def test_the_words_are_those_counted(
     ],
 )
 def test_where_the_repeating_words_stand(output: str, reference: str, places: list[int]) -> None:
-    assert repeated_places(output.split(), reference.split()) == places
+    assert repeating_places(output.split(), reference.split()) == places
 
 
 def test_where_the_irrelevant_words_stand() -> None:
@@ -93,7 +101,7 @@ def test_where_the_irrelevant_words_stand() -> None:
     ],
 )
 def test_by_hand(output: str, reference: str, repeating: int, lacking: int) -> None:
-    assert count(output.split(), reference.split()) == Odd(repeating, lacking, None)
+    assert count_odd_words(output.split(), reference.split()) == OddWords(repeating, lacking, None)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +120,12 @@ def test_by_hand(output: str, reference: str, repeating: int, lacking: int) -> N
 )
 def test_irrelevant_by_hand(output: str, irrelevant: int) -> None:
     reference, source = "Acme reports loss".split(), "Profits at the maker will fall".split()
-    assert count(output.split(), reference, source).irrelevant == irrelevant
+    assert count_odd_words(output.split(), reference, source).irrelevant == irrelevant
 
 
 def test_an_empty_source_is_a_source() -> None:
-    assert count(["zebra", "oil"], ["oil"], []).irrelevant == 1
-    assert count(["zebra", "oil"], ["oil"]).irrelevant is None
+    assert count_odd_words(["zebra", "oil"], ["oil"], []).irrelevant == 1
+    assert count_odd_words(["zebra", "oil"], ["oil"]).irrelevant is None
 
 
 @pytest.mark.parametrize("word", ["oil", "Oil", "5", "u.s.", "us", "##-year-old", "漢", "<unk>"])
@@ -141,8 +149,8 @@ def test_function_words_are_as_a_profile_writes_them() -> None:
 
 
 def test_total() -> None:
-    assert total([]) == Odd(0, 0, 0)
-    assert total([Odd(1, 2, 3)]) == Odd(1, 2, 3)
-    assert total(iter([Odd(1, 2, 3), Odd(10, 20, 30)])) == Odd(11, 22, 33)
-    assert total([Odd(1, 2, None), Odd(10, 20, 30)]) == Odd(11, 22, None)
-    assert total([Odd(1, 2, 3), Odd(10, 20, None)]) == Odd(11, 22, None)
+    assert total_odd_words([]) == OddWords(0, 0, 0)
+    assert total_odd_words([OddWords(1, 2, 3)]) == OddWords(1, 2, 3)
+    assert total_odd_words(iter([OddWords(1, 2, 3), OddWords(10, 20, 30)])) == OddWords(11, 22, 33)
+    assert total_odd_words([OddWords(1, 2, None), OddWords(10, 20, 30)]) == OddWords(11, 22, None)
+    assert total_odd_words([OddWords(1, 2, 3), OddWords(10, 20, None)]) == OddWords(11, 22, None)

@@ -11,17 +11,17 @@ import pytest
 
 from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, no_progress
-from ledeline.evaluation import tracing
+from ledeline.evaluation import teacher_forcing
 from ledeline.evaluation.word_pairs import (
     STAGE,
-    Group,
-    Rule,
+    PairingRule,
+    WordGroup,
     WordPairs,
     group_of,
     sample,
     word_pairs,
 )
-from ledeline.inference.attribution import Seen
+from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, PAPER
@@ -35,7 +35,7 @@ def paired(
     loaded: ModelBundle,
     pairs: list[tuple[str, str]],
     *,
-    rule: Rule = "vocabulary",
+    rule: PairingRule = "vocabulary",
     progress: Progress = no_progress,
 ) -> WordPairs:
     return word_pairs(loaded, pairs, [rule], progress)[rule]
@@ -69,7 +69,7 @@ def paired(
         ("a", "as", "other"),
     ],
 )
-def test_groups(headline_word: str, source_word: str, group: Group) -> None:
+def test_groups(headline_word: str, source_word: str, group: WordGroup) -> None:
     assert group_of(headline_word, source_word) == group
     assert group_of(source_word, headline_word) == group
 
@@ -115,20 +115,20 @@ def seen(loaded: ModelBundle, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     def decide(types: list[int], places: list[int]) -> None:
         q = one_hot([*types, EOS], loaded.tokenizer.vocabulary_size)
 
-        def force(model: Any, pairs: Any, *, padded: bool) -> Iterator[Seen]:
+        def teacher_force(model: Any, pairs: Any, *, padded: bool) -> Iterator[PairTrace]:
             for source, headline in pairs:
                 assert len(headline) == len(types)
                 assert not padded
-                yield Seen(one_hot([*places, 0], len(source)), q)
+                yield PairTrace(one_hot([*places, 0], len(source)), q)
 
-        monkeypatch.setattr(tracing, "force", force)
+        monkeypatch.setattr(teacher_forcing, "teacher_force", teacher_force)
 
     return decide
 
 
 def test_the_model_cuts_words_as_meant(loaded: ModelBundle) -> None:
     assert [len(loaded.tokenizer.encode_word(word)) for word in WHOLE] == [1] * 5
-    one = tracing.read_pair(loaded, LEDE, HEADLINE)
+    one = teacher_forcing.encode_pair(loaded, LEDE, HEADLINE)
     assert (len(one.lede.ids), len(one.ids)) == (8, 11)  # oil firms fell f l a t . / 1 1 5 4
 
 
@@ -185,7 +185,9 @@ def test_words_are_counted_in_lower_case_without_marks(
     subwords = Subwords([("O", "i"), ("Oi", "l</w>"), ("￭", ",</w>")], "Oil￭,")
     model = loaded._replace(tokenizer=Tokenizer(NATURAL, subwords))
     attention = np.eye(3, dtype=np.float32)[[0, 1, 0]]
-    monkeypatch.setattr(tracing, "force", lambda *_, **__: iter([Seen(attention, None)]))
+    monkeypatch.setattr(
+        teacher_forcing, "teacher_force", lambda *_, **__: iter([PairTrace(attention, None)])
+    )
     found = paired(model, [("Oil, Oil", "Oil,")], rule="attention")
     assert found.counts["same"] == Counter({("oil", "oil"): 1, (",", ","): 1})
 
@@ -200,8 +202,8 @@ def test_every_token_is_counted_once(make_model: Callable[..., Path], rule: Any)
     model = load_model(make_model(merges=2000))
     told: list[Any] = []
     found = paired(model, PAIRS, rule=rule, progress=lambda *said: told.append(said))
-    readings = [tracing.read_pair(model, *pair) for pair in PAIRS]
-    assert found.num_tokens == sum(len(one.ids) for one in readings)
+    encoded = [teacher_forcing.encode_pair(model, *pair) for pair in PAIRS]
+    assert found.num_tokens == sum(len(one.ids) for one in encoded)
     assert 0 < found.num_pieces < found.num_tokens
     assert told == [(STAGE, 20, 20)]
     if rule != "vocabulary":
@@ -249,7 +251,7 @@ TABLE = WordPairs(
 
 
 def test_table_as_data() -> None:
-    fields = TABLE.as_dict(2)
+    fields = TABLE.table(2).as_dict()
     assert fields == json.loads(json.dumps(fields))
     assert fields == {
         "pairs": 500,
@@ -261,7 +263,7 @@ def test_table_as_data() -> None:
             "other": {"count": 0, "examples": []},
         },
     }
-    content = TABLE.as_dict(2, content_only=True)["groups"]["same"]
+    content = TABLE.table(2, content_only=True).as_dict()["groups"]["same"]
     assert content == {"count": 9, "examples": [["gas", "gas", 2], ["oil", "oil", 2]]}
 
 
@@ -279,11 +281,13 @@ def test_all_rules_are_read_from_one_look(
     model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = load_model(model_folder)
-    rules: list[Rule] = ["attention", "vocabulary", "sentence"]
+    rules: list[PairingRule] = ["attention", "vocabulary", "sentence"]
     alone = {rule: paired(loaded, PAIRS, rule=rule) for rule in rules}
     looks = []
-    real = tracing.force
-    monkeypatch.setattr(tracing, "force", lambda *a, **k: looks.append(1) or real(*a, **k))
+    real = teacher_forcing.teacher_force
+    monkeypatch.setattr(
+        teacher_forcing, "teacher_force", lambda *a, **k: looks.append(1) or real(*a, **k)
+    )
     assert word_pairs(loaded, PAIRS, rules) == alone
     assert len(looks) == 1
     assert word_pairs(loaded, PAIRS, []) == {}

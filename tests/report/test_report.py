@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from html_page import Elements
 from ledeline.core.errors import ScoreError
 from ledeline.evaluation.audit import binned
 from ledeline.evaluation.significance import compare
 from ledeline.report import report_page, write_report
-from ledeline.report.charts import Series, bar_chart
-from ledeline.report.chosen_examples import choose
+from ledeline.report.bar_chart_svg import Series, bar_chart
+from ledeline.report.chosen_examples import choose_examples
+from ledeline.report.escaping import escape
 from ledeline.report.marking import marked
-from ledeline.report.markup import Html, element, joined, text
 from ledeline.report.published import EARLIER_ROWS, OWN_ROWS, SETS, published_set
 from ledeline.report.study import read_study
+from ledeline.report.svg import element
 from report_folders import Pair, TestSet, newsroom, write_evaluation
 
 SYSTEMS = {"EncDec": 0.6, "EncDec+sGate": 0.55, "EncDec+SPM": 0.3, "EncDec+sGate+SPM": 0.2}
@@ -468,7 +470,7 @@ class TestExamples:
 
     def test_the_worst_come_first_and_none_twice(self, four: list[Path]) -> None:
         study = read_study(four)
-        choices = choose(study, "news")
+        choices = choose_examples(study, "news")
         used = [pair for choice in choices for pair in choice.pairs]
         assert len(used) == len(set(used))
         ours = four[0] / "news" / "pairs.tsv"
@@ -591,8 +593,8 @@ class TestEscaping:
         assert found.elements == [("p", {"title": clean}, [clean] if clean else [])]
 
     def test_markup_is_not_escaped_twice(self) -> None:
-        assert joined([element("b", "a & b"), "<"]) == "<b>a &amp; b</b>&lt;"
-        assert text(Html("<b>")) == "<b>"
+        assert element("text", element("b", "a & b"), "<") == "<text><b>a &amp; b</b>&lt;</text>"
+        assert escape(Markup("<b>")) == "<b>"
 
 
 def _encodable(pair: Pair) -> Pair:

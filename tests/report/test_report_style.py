@@ -7,7 +7,7 @@ from itertools import combinations
 
 import pytest
 
-from ledeline.report.charts import NUM_COLOURS
+from ledeline.report.bar_chart_svg import NUM_COLOURS
 
 PACKAGE = resources.files("ledeline")
 CSS = "".join(

@@ -20,8 +20,8 @@ from ledeline.config import (
     ValidationConfig,
 )
 from ledeline.data.dataset import Batch
-from ledeline.evaluation.aligner import align
-from ledeline.evaluation.alignment import alignment_score, parse
+from ledeline.evaluation.alignment_methods import align
+from ledeline.evaluation.links import alignment_score, parse_pharaoh
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.model.initialization import UniformInit
 from ledeline.model.pairs import Sources
@@ -99,7 +99,7 @@ def rouge_1(loaded: ModelBundle, ledes: list[str]) -> float:
 
 def alignment_errors(loaded: ModelBundle) -> dict[str, float]:
     found = align(loaded, [(story.lede, story.headline) for story in STORIES]).links
-    gold = [parse(story.alignment) for story in STORIES]
+    gold = [parse_pharaoh(story.alignment) for story in STORIES]
     return {method: alignment_score(links, gold).error_rate for method, links in found.items()}
 
 

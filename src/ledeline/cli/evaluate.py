@@ -83,12 +83,12 @@ def evaluate(
     from ledeline import rouge
     from ledeline.cli.views.scores import evaluation_table
     from ledeline.corpus.testsets import read_test_set
-    from ledeline.evaluation.evaluate import Judging, System
+    from ledeline.evaluation.evaluate import EvaluatedSystem, EvaluationConfig
     from ledeline.evaluation.evaluate import evaluate as evaluate_system
     from ledeline.inference.headliner import Headliner, Options, system_name
 
     search = replace(search, forbid_unknown=unknown == "forbid")
-    judging = Judging(
+    config = EvaluationConfig(
         options=Options(search=search, replace_unknown=unknown == "replace"),
         scoring=rouge.Settings(stem=stem, unknown=score_unknown),
         profile=profile,
@@ -98,20 +98,20 @@ def evaluate(
     )
     sets = [read_test_set(one, lede=lede, headline=headline) for one in test]
     headliner = Headliner.load(*model, precision=precision, device=device)
-    system = System(headliner, tuple(map(str, model)), name or system_name(headliner))
+    system = EvaluatedSystem(headliner, tuple(map(str, model)), name or system_name(headliner))
     with progress_bar(wanted=True) as progress:
-        outcome = evaluate_system(
+        result = evaluate_system(
             system,
             sets,
             output,
-            judging,
+            config,
             command=shlex.join(["ledeline", *sys.argv[1:]]),
             resume=resume,
             progress=progress,
         )
-    if outcome.signal is not None:
-        leave("stopped; run the same command with --resume to continue", 128 + outcome.signal)
-    Console().print(evaluation_table(outcome.summary), soft_wrap=True)
+    if result.signal is not None:
+        leave("stopped; run the same command with --resume to continue", 128 + result.signal)
+    Console().print(evaluation_table(result.summary), soft_wrap=True)
 
 
 def align(
@@ -171,15 +171,15 @@ def align(
     refuse_mixture(as_json, output, "--output")
     refuse_idle("--row", row, "--heat-map", heat_map)
     refuse_idle("--method", method, "--output", output)
-    held_out = find_pairs(pair or [], pairs, gold, lede=lede, headline=headline)
+    test_set = find_pairs(pair or [], pairs, gold, lede=lede, headline=headline)
     loaded = open_model(model, device)
     chosen = chosen_method(loaded, method)
     if heat_map is not None:
-        draw_pair(loaded, held_out, row or 1, refuse_input(heat_map, held_out.files))
+        draw_pair(loaded, test_set, row or 1, refuse_input(heat_map, test_set.files))
     with progress_bar(wanted=pairs is not None) as progress:
-        aligned = align_pairs(loaded, held_out, word_pairs, seed, progress)
+        aligned = align_pairs(loaded, test_set, word_pairs, seed, progress)
     if output is not None:
-        write(output, aligned.lines(chosen), (*held_out.files, held_out.gold_file))
+        write(output, aligned.lines(chosen), (*test_set.files, test_set.gold_file))
     if as_json:
         print(json.dumps(aligned.as_dict(), ensure_ascii=False))
     elif output != "-":

@@ -7,38 +7,38 @@ from typing import Any, NamedTuple
 from ledeline.core.errors import ConfigError
 from ledeline.core.progress import Progress, no_progress
 from ledeline.corpus.testsets import EvaluationSet, read_test_set
-from ledeline.evaluation.aligner import methods
-from ledeline.evaluation.alignment import pharaoh
-from ledeline.evaluation.alignment_summary import Alignments, align_set, word_tables
+from ledeline.evaluation.alignment_methods import methods_of
 from ledeline.evaluation.figures import picture_format, save
 from ledeline.evaluation.heatmap import heat_map
 from ledeline.evaluation.heatmap_figure import heat_map_figure
+from ledeline.evaluation.links import format_pharaoh
+from ledeline.evaluation.set_alignment import SetLinks, align_set, word_tables
 from ledeline.evaluation.word_pairs import WordPairs
 from ledeline.model.format.folder import ModelBundle
 
 
 class AlignedSet(NamedTuple):
-    """A model's alignment of some pairs."""
+    """Pairs, with their alignment by a model."""
 
-    held_out: EvaluationSet
-    alignments: Alignments
+    test_set: EvaluationSet
+    alignments: SetLinks
     words: dict[str, WordPairs]  # by method
 
     def lines(self, method: str) -> Iterator[str]:
         """The links of each pair in the Pharaoh form."""
-        return map(pharaoh, self.alignments.links[method])
+        return map(format_pharaoh, self.alignments.links[method])
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: figures, words, and the links where there is one pair."""
+        """For JSON: quality, word pairs, and of a single pair its links."""
         scores = self.alignments.quality
         fields: dict[str, Any] = {
-            "pairs": len(self.held_out.ledes),
+            "pairs": len(self.test_set.ledes),
             "quality": scores and {method: score.as_dict() for method, score in scores.items()},
-            "words": {method: table.as_dict() for method, table in self.words.items()},
+            "words": {method: pairs.table().as_dict() for method, pairs in self.words.items()},
         }
-        if not self.held_out.files:  # one pair, of the command line
+        if not self.test_set.files:  # one pair, from the command line
             links = self.alignments.links.items()
-            fields["links"] = {method: pharaoh(of_pairs[0]) for method, of_pairs in links}
+            fields["links"] = {method: format_pharaoh(of_pairs[0]) for method, of_pairs in links}
         return fields
 
 
@@ -58,32 +58,31 @@ def find_pairs(
 
 
 def chosen_method(loaded: ModelBundle, wanted: str | None) -> str:
-    """The method whose links are written; the first that the model has, where none is wanted."""
-    there = methods(loaded.model)
-    if wanted is not None and wanted not in there:
+    """The method whose links are written: the one that is wanted, or the model's first."""
+    available = methods_of(loaded.model)
+    if wanted is not None and wanted not in available:
         raise ConfigError(
             f"--method {wanted}: this model is {loaded.model.config.name}, without SPM; it has "
-            + ", ".join(there)
+            + ", ".join(available)
         )
-    return wanted or there[0]
+    return wanted or available[0]
 
 
-def draw_pair(loaded: ModelBundle, held_out: EvaluationSet, row: int, path: Path) -> None:
-    """Draw what attention and SPM saw of a pair, counted from 1."""
-    if row > len(held_out.ledes):
-        raise ConfigError(f"--row {row}: the last pair is {len(held_out.ledes):,}")
-    picture_format(path)  # before the work
-    seen = heat_map(loaded, held_out.ledes[row - 1], held_out.headlines[row - 1])
-    save(heat_map_figure(seen), path)
+def draw_pair(loaded: ModelBundle, test_set: EvaluationSet, row: int, path: Path) -> None:
+    """Draw the heat map of a pair, counted from 1."""
+    if row > len(test_set.ledes):
+        raise ConfigError(f"--row {row}: the last pair is {len(test_set.ledes):,}")
+    picture_format(path)  # a wrong suffix is refused before the work
+    save(heat_map_figure(heat_map(loaded, *test_set.pairs[row - 1])), path)
 
 
 def align_pairs(
     loaded: ModelBundle,
-    held_out: EvaluationSet,
+    test_set: EvaluationSet,
     num_word_pairs: int,
     seed: int,
     progress: Progress = no_progress,
 ) -> AlignedSet:
-    """Align pairs with a model, and take the table of words from some of them."""
-    words = word_tables(loaded, held_out, num_word_pairs, seed, progress)
-    return AlignedSet(held_out, align_set(loaded, held_out, progress), words)
+    """Align pairs with a model, and find the aligned word pairs of a sample of them."""
+    words = word_tables(loaded, test_set, num_word_pairs, seed, progress)
+    return AlignedSet(test_set, align_set(loaded, test_set, progress), words)

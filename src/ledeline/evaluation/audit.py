@@ -1,34 +1,32 @@
-"""Odd generation in anybody's headlines: what is odd in each, in all, and in which the most."""
+"""An audit of odd generation: the odd words of each headline, of all, and the worst headlines."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ledeline.core.errors import ScoreError
 from ledeline.corpus.columns import read_columns_alike
-from ledeline.evaluation import odd_words
-from ledeline.evaluation.odd_words import Odd
+from ledeline.evaluation.odd_words import KINDS, OddWords, count_odd_words, total_odd_words
 from ledeline.text.profiles import Profile
 
 Text: TypeAlias = str | Sequence[str]
 
 _UNKNOWN: Final = re.compile("(<unk>|<UNK>)")
-KINDS: Final = ("repeating", "lacking", "irrelevant")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What is odd in the headlines of one system."""
+    """The odd words in the headlines of one system."""
 
-    odds: tuple[Odd, ...]  # one a headline, in order
+    odds: tuple[OddWords, ...]  # one per headline, in order
 
     @property
-    def total(self) -> Odd:
+    def total(self) -> OddWords:
         """The sums over all headlines."""
-        return odd_words.total(self.odds)
+        return total_odd_words(self.odds)
 
     def knows(self, kind: str) -> bool:
         """Whether words of a kind are counted; irrelevant ones only where sources were given."""
@@ -60,23 +58,23 @@ def audit(
 ) -> Audit:
     """Count the odd words of headlines; without sources, irrelevant ones are unknown.
 
-    A text is a list of words, or a string whose words are what stands between white space.
+    A text is a list of words, or a string of words with white space between.
     """
     lengths = {len(texts) for texts in (outputs, references, sources) if texts is not None}
     if len(lengths) > 1:
         raise ScoreError(f"not as many outputs as references and sources: {sorted(lengths)}")
     ledes = [None] * len(outputs) if sources is None else map(_words, sources)
-    return Audit(tuple(map(odd_words.count, map(_words, outputs), map(_words, references), ledes)))
+    return Audit(tuple(map(count_odd_words, map(_words, outputs), map(_words, references), ledes)))
 
 
 def _words(text: Text) -> Sequence[str]:
     return text.split() if isinstance(text, str) else text
 
 
-def split(text: str, profile: Profile | None) -> list[str]:
+def compared_words(text: str, profile: Profile | None) -> list[str]:
     """The words of a text that are compared: those of a profile, or all between white space.
 
-    A mark for an unknown word stays one word, also in a profile that knows of none.
+    The mark of an unknown word stays one word, also in a profile without unknown words.
     """
     if profile is None:
         return text.split()
@@ -89,19 +87,43 @@ def split(text: str, profile: Profile | None) -> list[str]:
 
 
 def binned(histogram: Sequence[int], last: int) -> list[int]:
-    """A histogram with places from 0 to `last`, which stands for that number and all above."""
+    """A histogram with bins from 0 to `last`; the last bin is for that number and all above."""
     places = [*histogram[:last], *[0] * (last - len(histogram))]
     return [*places, sum(histogram[last:])]
 
 
+@dataclass(frozen=True)
+class AuditSummary:
+    """An audit without its headlines: sums and histograms, None where a kind is unknown."""
+
+    num_pairs: int
+    total: OddWords
+    histograms: dict[str, tuple[int, ...] | None]  # by kind; see `Audit.histogram`
+
+    @classmethod
+    def of(cls, audit: Audit) -> Self:
+        """Sum up an audit."""
+        histograms = {kind: audit.histogram(kind) for kind in KINDS}
+        return cls(
+            len(audit.odds),
+            audit.total,
+            {kind: None if one is None else tuple(one) for kind, one in histograms.items()},
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: what `ledeline audit --json` prints."""
+        return {
+            "pairs": self.num_pairs,
+            **{kind: getattr(self.total, kind) for kind in KINDS},
+            "histograms": {
+                kind: None if one is None else list(one) for kind, one in self.histograms.items()
+            },
+        }
+
+
 def as_dict(audit: Audit) -> dict[str, Any]:
-    """An audit for JSON: sums and histograms, None where a kind is unknown."""
-    total = audit.total
-    return {
-        "pairs": len(audit.odds),
-        **{kind: getattr(total, kind) for kind in KINDS},
-        "histograms": {kind: audit.histogram(kind) for kind in KINDS},
-    }
+    """An audit for JSON; see `AuditSummary`."""
+    return AuditSummary.of(audit).as_dict()
 
 
 def per_pair_lines(audit: Audit) -> Iterator[str]:
@@ -118,38 +140,38 @@ def per_pair_lines(audit: Audit) -> Iterator[str]:
 # --- files ----------------------------------------------------------------------------------------
 
 
-class Texts(NamedTuple):
-    """What was audited, as the words that were counted."""
+class AuditedTexts(NamedTuple):
+    """The texts of an audit, as the words that were compared."""
 
     outputs: Sequence[Sequence[str]]
     references: Sequence[Sequence[str]]
     sources: Sequence[Sequence[str]] | None = None
 
 
-class Audited(NamedTuple):
-    """The audits of systems by name, and the texts they are of."""
+class AuditedFiles(NamedTuple):
+    """The audits of systems by name, and their texts."""
 
     systems: dict[str, Audit]
-    texts: dict[str, Texts]
+    texts: dict[str, AuditedTexts]
 
 
 def audit_files(
     outputs: Sequence[str], reference: str, source: str | None, profile: Profile | None
-) -> Audited:
-    """Audit the headlines of files; words are those of a profile, or what spaces part."""
+) -> AuditedFiles:
+    """Audit the headlines of files. Words are those of a profile, or all between white space."""
     files = [(name, "headline") for name in (*outputs, reference)]
     columns = read_columns_alike([*files, (source, "lede")] if source is not None else files)
-    words = [[split(text, profile) for text in column] for column in columns]
+    words = [[compared_words(text, profile) for text in column] for column in columns]
     sources = None if source is None else words.pop()
     references = words.pop()
     names = _system_names(outputs)
-    texts = [Texts(written, references, sources) for written in words]
+    texts = [AuditedTexts(written, references, sources) for written in words]
     systems = {name: audit(*one) for name, one in zip(names, texts, strict=True)}
-    return Audited(systems, dict(zip(names, texts, strict=True)))
+    return AuditedFiles(systems, dict(zip(names, texts, strict=True)))
 
 
 def _system_names(files: Sequence[str]) -> Sequence[str]:
-    """What to call systems: the names of their files without suffix, where these differ."""
+    """The names of systems: those of their files without suffix, where these differ."""
     for file in files:
         if files.count(file) > 1:
             raise ScoreError(f"{file} is named {files.count(file)} times; name each file once")

@@ -1,63 +1,36 @@
-"""What attention and SPM saw of one pair, as a heat map has it (Section 6.2 and Appendix D).
+"""The heat map of one pair: attention and SPM at each step (Section 6.2 and Appendix D).
 
 Legend: I source length, J headline length, V vocabulary, all in sub-words.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from ledeline.core.errors import ScoreError
-from ledeline.evaluation.tracing import look
+from ledeline.evaluation.alignment_json import HeatMap
+from ledeline.evaluation.teacher_forcing import trace_pairs
 from ledeline.inference.headline import Rows
 from ledeline.model.format.folder import ModelBundle
 from ledeline.text.profiles import JOINER
 from ledeline.text.subwords import EOS, PAD
 from ledeline.text.tokenizer import Tokenizer
 
-CONTINUED: Final = "·"  # ends a piece that goes on in the next one
-_DIGITS: Final = 4  # of values in files
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """Rows are steps, columns the sub-words of the source.
-
-    A row is named by the token that its step writes, with the source token it is aligned to in
-    brackets: by attention the place with the largest value, by the SPM the likeliest type of the
-    whole vocabulary, whether the source has it or not.
-    """
-
-    source: tuple[str, ...]  # I
-    attention_rows: tuple[str, ...]  # J + 1: the headline and <eos>
-    attention: Rows  # (J + 1, I)
-    spm_rows: tuple[str, ...] | None  # as many, then <pad> up to I; None for a system without SPM
-    spm: Rows | None  # (I or J + 1, I): q_j of the type at each place
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "source": list(self.source),
-            "attention_rows": list(self.attention_rows),
-            "attention": _rounded(self.attention),
-            "spm_rows": None if self.spm_rows is None else list(self.spm_rows),
-            "spm": None if self.spm is None else _rounded(self.spm),
-        }
+CONTINUED: Final = "·"  # ends a sub-word whose word goes on in the next one
 
 
 def heat_map(loaded: ModelBundle, lede: str, headline: str) -> HeatMap:
-    """Force a pair through a model and, with SPM, through the <pad> of Y'.
+    """Force a pair through a model, with SPM also through the steps of <pad> in Y'.
 
-    The lede is read as a `Headliner` reads it, as far as it does.
+    The lede is read as a `Headliner` reads it, and as far.
     """
-    ((reading, seen),) = look(loaded, [(lede, headline)], padded=True)
-    if seen is None:
+    ((encoded, trace),) = trace_pairs(loaded, [(lede, headline)], padded=True)
+    if trace is None:
         raise ScoreError("a heat map needs a lede, with letters that the model knows")
-    source, targets = reading.lede.ids, [*reading.ids, EOS]
-    attention = seen.attention[: len(targets)]
+    source, targets = encoded.lede.ids, [*encoded.ids, EOS]
+    attention = trace.attention[: len(targets)]
     aligned = [source[place] for place in attention.argmax(1).tolist()]
     written = targets + [PAD] * (len(source) - len(targets))
-    tokenizer, q = loaded.tokenizer, seen.q
+    tokenizer, q = loaded.tokenizer, trace.q
     return HeatMap(
         source=tuple(shown(id_, tokenizer) for id_ in source),
         attention_rows=_labels(targets, aligned, tokenizer),
@@ -83,7 +56,3 @@ def _labels(
 
 def _rows(rows: Iterable[Iterable[float]]) -> Rows:
     return tuple(map(tuple, rows))
-
-
-def _rounded(rows: Rows) -> list[list[float]]:
-    return [[round(value, _DIGITS) for value in row] for row in rows]

@@ -1,10 +1,10 @@
-"""A heat map drawn: attention and SPM, source tokens across, the tokens of the steps down."""
+"""A heat map drawn: attention and SPM, with source tokens across and the tokens of steps down."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.figures import new_figure
-from ledeline.evaluation.heatmap import HeatMap
 from ledeline.inference.headline import Rows
 
 if TYPE_CHECKING:

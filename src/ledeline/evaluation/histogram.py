@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ledeline.evaluation.audit import KINDS, Audit, binned
+from ledeline.evaluation.audit import Audit, binned
 from ledeline.evaluation.figures import new_figure
+from ledeline.evaluation.odd_words import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

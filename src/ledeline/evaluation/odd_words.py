@@ -1,57 +1,60 @@
-"""Odd generation (Section "Does SPM reduce odd-gen?"): words repeated, lacking or irrelevant.
+"""Odd generation (Section "Does SPM reduce odd-gen?"): repeating, lacking and irrelevant words.
 
-Counted on whole words, without the marks of a text profile (`Profile.plain`), per headline.
+Counted per headline on whole words, without the marks of a text profile (`Profile.plain`).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ledeline.text.function_words import is_content
 
+KINDS: Final = ("repeating", "lacking", "irrelevant")
+
 
 @dataclass(frozen=True)
-class Odd:
-    """The odd words of one headline, or of many."""
+class OddWords:
+    """How many odd words of each kind one headline has, or many together."""
 
     repeating: int
     lacking: int
-    irrelevant: int | None  # None where a source was not given
+    irrelevant: int | None  # None without a source
 
 
-def count(
+def count_odd_words(
     output: Sequence[str], reference: Sequence[str], source: Sequence[str] | None = None
-) -> Odd:
-    """Count what is odd in an output.
+) -> OddWords:
+    """Count the odd words of an output.
 
     Repeating: of each word that the output has more than once, the occurrences beyond those in the
     reference. The first occurrence is no exception, as the paper's text has it: a word that is
-    twice in the output makes 2 if the reference does not have it, 1 if it has it once.
+    twice in the output counts 2 if the reference does not have it, 1 if it has it once.
     Lacking: how many words shorter than the reference. Irrelevant: occurrences of content words
-    that neither source nor reference has, in whatever case; the others compare words as they are.
+    that neither source nor reference has, in any case; the other two compare words as they are.
     """
-    return Odd(
-        repeating=len(repeated_places(output, reference)),
+    return OddWords(
+        repeating=len(repeating_places(output, reference)),
         lacking=max(0, len(reference) - len(output)),
         irrelevant=None if source is None else len(irrelevant_places(output, reference, source)),
     )
 
 
-def total(odds: Iterable[Odd]) -> Odd:
+def total_odd_words(headlines: Iterable[OddWords]) -> OddWords:
     """Sum over headlines; irrelevant words are known only if they are for every headline."""
-    odds = list(odds)
-    irrelevant = [odd.irrelevant for odd in odds if odd.irrelevant is not None]
-    return Odd(
-        repeating=sum(odd.repeating for odd in odds),
-        lacking=sum(odd.lacking for odd in odds),
-        irrelevant=sum(irrelevant) if len(irrelevant) == len(odds) else None,
+    counts = list(headlines)
+    irrelevant = [one.irrelevant for one in counts if one.irrelevant is not None]
+    return OddWords(
+        repeating=sum(one.repeating for one in counts),
+        lacking=sum(one.lacking for one in counts),
+        irrelevant=sum(irrelevant) if len(irrelevant) == len(counts) else None,
     )
 
 
-def repeated_places(output: Sequence[str], reference: Sequence[str]) -> list[int]:
-    """Where the repeating words stand in the output: the occurrences counted, left to right.
+def repeating_places(output: Sequence[str], reference: Sequence[str]) -> list[int]:
+    """Where the repeating words are in the output: the occurrences counted, left to right.
 
-    Of a word that the reference has twice, the first two occurrences are no oddity.
+    Of a word that the reference has twice, the first two occurrences are not odd.
     """
     wanted, times = Counter(reference), Counter(output)
     seen: Counter[str] = Counter()
@@ -66,7 +69,7 @@ def repeated_places(output: Sequence[str], reference: Sequence[str]) -> list[int
 def irrelevant_places(
     output: Sequence[str], reference: Sequence[str], source: Sequence[str]
 ) -> list[int]:
-    """Where the irrelevant words stand in the output."""
+    """Where the irrelevant words are in the output."""
     known = {word.casefold() for words in (reference, source) for word in words}
     return [
         place
@@ -78,9 +81,9 @@ def irrelevant_places(
 def odd_places(
     kind: str, output: Sequence[str], reference: Sequence[str], source: Sequence[str] | None
 ) -> list[int]:
-    """Where in an output the odd words of a kind stand; those it lacks stand nowhere."""
+    """Where the odd words of a kind are in an output; lacking words are nowhere."""
     if kind == "repeating":
-        return repeated_places(output, reference)
+        return repeating_places(output, reference)
     if kind == "irrelevant" and source is not None:
         return irrelevant_places(output, reference, source)
     return []

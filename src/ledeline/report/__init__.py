@@ -6,7 +6,7 @@ from typing import Final
 
 from ledeline.core.atomic import atomic_write
 from ledeline.core.errors import ScoreError
-from ledeline.report.page import page
+from ledeline.report.page import render_page
 from ledeline.report.study import read_study
 
 __all__ = ["report_page", "write_report"]
@@ -32,4 +32,4 @@ def report_page(folders: Sequence[Path], *, baseline: str | None = None, title: 
     The page is one file: it loads nothing, runs no script, and follows the reader's light or dark
     theme. The same folders give the same page. What is wrong in a folder is a ``ScoreError``.
     """
-    return str(page(read_study(folders, baseline), title))
+    return render_page(read_study(folders, baseline), title)

@@ -1,13 +1,13 @@
-"""Which pairs to show: where the baseline is worst and systems differ, and some at random."""
+"""The examples to show: pairs where the baseline is worst and systems differ, and random ones."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ledeline.evaluation.audit import KINDS
-from ledeline.report.evaluations import Outcome
-from ledeline.report.study import Study, System
+from ledeline.evaluation.folder import EvaluatedSet
+from ledeline.evaluation.odd_words import KINDS
+from ledeline.report.study import ReportedSystem, Study
 
 NUM_WORST: Final = 4
 NUM_RANDOM: Final = 4
@@ -18,11 +18,11 @@ SEED: Final = 1
 class Choice:
     """Pairs of a test set, chosen for one reason."""
 
-    kind: str | None  # of odd words; None where chance chose
+    kind: str | None  # of odd words; None for pairs drawn at random
     pairs: tuple[int, ...]
 
 
-def choose(study: Study, test_set: str) -> list[Choice]:
+def choose_examples(study: Study, test_set: str) -> list[Choice]:
     """Choose pairs, each for one reason only; the same ones every time."""
     compared = study.comparable(test_set)
     first = study.first(test_set)
@@ -32,15 +32,18 @@ def choose(study: Study, test_set: str) -> list[Choice]:
         pairs = _worst(compared, first, kind, used)
         used.update(pairs)
         choices.append(Choice(kind, pairs))
-    choices.append(Choice(None, _drawn(compared[0][1].num_pairs, used)))
+    choices.append(Choice(None, _drawn(compared[0][1].summary.num_pairs, used)))
     return [choice for choice in choices if choice.pairs]
 
 
 def _worst(
-    compared: Sequence[tuple[System, Outcome]], first: System, kind: str, used: set[int]
+    compared: Sequence[tuple[ReportedSystem, EvaluatedSet]],
+    first: ReportedSystem,
+    kind: str,
+    used: set[int],
 ) -> tuple[int, ...]:
     """Where the first system has most odd words; of these, where another has fewest."""
-    counts = {system: _counts(outcome, kind) for system, outcome in compared}
+    counts = {system: _counts(one, kind) for system, one in compared}
     ours = counts.pop(first)
     others = [one for one in counts.values() if one]
     pairs = [
@@ -49,20 +52,20 @@ def _worst(
         if number and pair not in used and (not others or min(one[pair] for one in others) < number)
     ]
     pairs.sort(key=lambda pair: (-ours[pair], sum(one[pair] for one in others), pair))
-    return _different(pairs, compared[0][1])
+    return _with_different_ledes(pairs, compared[0][1])
 
 
-def _counts(outcome: Outcome, kind: str) -> list[int]:
-    """The odd words of each pair; nothing where they are unknown."""
-    counts = [getattr(one, kind) for one in outcome.audit.odds]
+def _counts(evaluated: EvaluatedSet, kind: str) -> list[int]:
+    """How many odd words each pair has; empty where that is unknown."""
+    counts = [getattr(one, kind) for one in evaluated.audit.odds]
     return [] if None in counts else counts
 
 
-def _different(pairs: Sequence[int], outcome: Outcome) -> tuple[int, ...]:
-    """The first few with different ledes."""
+def _with_different_ledes(pairs: Sequence[int], evaluated: EvaluatedSet) -> tuple[int, ...]:
+    """The first few pairs, each lede once."""
     by_lede: dict[str, int] = {}
     for pair in pairs:
-        by_lede.setdefault(outcome.texts.sources[pair], pair)
+        by_lede.setdefault(evaluated.texts.sources[pair], pair)
         if len(by_lede) == NUM_WORST:
             break
     return tuple(by_lede.values())

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 
 def marked(headline: str, words: Sequence[str], places: Collection[int]) -> list[tuple[str, bool]]:
-    """Cut a headline into stretches that are odd or not.
+    """Cut a headline into parts that are odd or not.
 
-    Words are looked for one behind another in the headline as people read it. If one is not found,
-    as it was written in another way, the words themselves are cut instead.
+    Words are searched one after another in the headline as people read it. If one is not found,
+    because it is spelt in another way there, the words themselves are shown instead.
     """
     spans = _spans(headline, words)
     if None in spans:

@@ -1,62 +1,83 @@
-"""The whole page: one file that loads nothing, runs nothing, and is the same for the same study."""
+"""The page: one file that loads nothing, runs nothing, and is the same for the same study."""
 
 import base64
 import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Final
 
-from ledeline.report.markup import Html, element, joined, name_of, plural
-from ledeline.report.sections import (
-    alignment_section,
-    details_section,
-    examples_section,
-    odd_words_section,
-    results_section,
-)
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
+from jinja2.lexer import Token, TokenStream
+from markupsafe import Markup
+
+from ledeline.report.escaping import escape
+from ledeline.report.numbers import plural
+from ledeline.report.sections import Section
+from ledeline.report.sections.alignment_section import alignment_section
+from ledeline.report.sections.details_section import details_section
+from ledeline.report.sections.examples_section import examples_section
+from ledeline.report.sections.odd_words_section import odd_words_section
+from ledeline.report.sections.results_section import results_section
 from ledeline.report.study import Study
 
-_BEGIN: Final = Html("<!doctype html>\n")
-_SECTIONS: Final = (
-    ("results", results_section.TITLE, results_section.results_section),
-    ("odd", odd_words_section.TITLE, odd_words_section.odd_section),
-    ("alignment", alignment_section.TITLE, alignment_section.alignment_section),
-    ("examples", examples_section.TITLE, examples_section.examples_section),
-    ("made", details_section.TITLE, details_section.details_section),
-)
+_PACKAGE: Final = "ledeline.report"
+_STYLE_SHEETS: Final = ("base.css", "page.css")
 
 
-def page(study: Study, title: str) -> Html:
+@dataclass(frozen=True)
+class Page:
+    """What the template shows."""
+
+    title: str
+    style: Markup
+    policy: str
+    num_systems: str
+    num_test_sets: str
+    systems: tuple[str, ...]
+    test_sets: tuple[str, ...]
+    baseline: str | None  # None where there is one system
+    sections: tuple[Section, ...]
+
+
+def render_page(study: Study, title: str) -> str:
     """The page of a study."""
-    made = [(name, heading, make(study)) for name, heading, make in _SECTIONS]
-    filled = [one for one in made if one[2]]
-    body = element(
-        "body",
-        _header(study, title, [(name, heading) for name, heading, _ in filled]),
-        element("main", *(_section(*one) for one in filled)),
-    )
-    return joined([_BEGIN, element("html", _head(title), body, lang="en"), Html("\n")])
+    return _environment().get_template("page.html.j2").render(page=_page(study, title))
 
 
-def _head(title: str) -> Html:
+def _page(study: Study, title: str) -> Page:
     style = _style()
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", title),
-        element("style", style),
+    return Page(
+        title=title,
+        style=style,
+        policy=_policy(style),
+        num_systems=plural(len(study.systems), "system"),
+        num_test_sets=plural(len(study.test_sets), "test set"),
+        systems=tuple(system.label for system in study.systems),
+        test_sets=study.test_sets,
+        baseline=study.baseline.label if len(study.systems) > 1 else None,
+        sections=tuple(_sections(study)),
     )
+
+
+def _sections(study: Study) -> Iterator[Section]:
+    yield results_section(study)
+    yield odd_words_section(study)
+    alignment = alignment_section(study)
+    if alignment is not None:
+        yield alignment
+    yield examples_section(study)
+    yield details_section(study)
 
 
 @cache
-def _style() -> Html:
+def _style() -> Markup:
     """The style sheets, which are ours and need no escaping."""
-    package = resources.files("ledeline")
-    sheets = package / "report" / "base.css", package / "report" / "page.css"
-    return Html("\n".join(sheet.read_text("utf-8") for sheet in sheets))
+    package = resources.files(_PACKAGE)
+    return Markup("\n".join((package / name).read_text("utf-8") for name in _STYLE_SHEETS))
 
 
 def _policy(style: str) -> str:
@@ -65,30 +86,36 @@ def _policy(style: str) -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def _header(study: Study, title: str, contents: list[tuple[str, str]]) -> Html:
-    links = (element("li", element("a", heading, href=f"#{name}")) for name, heading in contents)
-    return element(
-        "header",
-        element("h1", title, dir="auto"),
-        element("p", _summary(study), class_="lead"),
-        element("nav", element("ol", *links), aria_label="Contents"),
+# --- templates ------------------------------------------------------------------------------------
+
+
+class _JoinLines(Extension):
+    """Leaves out the line breaks of templates, with the spaces around them.
+
+    So templates can be laid out for readers, and the page has no white space between elements.
+    """
+
+    def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
+        for token in stream:
+            if token.type == "data":
+                yield Token(token.lineno, token.type, re.sub(r"\s*\n\s*", "", token.value))
+            else:
+                yield token
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE),
+        extensions=[_JoinLines],
+        autoescape=True,
+        finalize=escape,
+        undefined=StrictUndefined,
     )
+    environment.filters["joints"] = _joints
+    return environment
 
 
-def _summary(study: Study) -> Html:
-    """What was compared, in a sentence."""
-    systems = plural(len(study.systems), "system")
-    sets = plural(len(study.test_sets), "test set")
-    parts: list[str] = [systems, " on ", sets, " (", _names(study.test_sets), "): "]
-    parts.append(_names(tuple(system.label for system in study.systems)))
-    if len(study.systems) > 1:
-        parts += ["; the baseline is ", name_of(study.baseline.label)]
-    return joined([*parts, "."])
-
-
-def _names(labels: tuple[str, ...]) -> Html:
-    return joined(map(name_of, labels), ", ")
-
-
-def _section(name: str, heading: str, content: str) -> Html:
-    return element("section", element("h2", heading), content, id=name)
+def _joints(label: str) -> list[str]:
+    """The parts of a name between which it may be broken."""
+    return re.split(r"(?<=[+/_])", label)

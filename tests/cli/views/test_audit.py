@@ -4,9 +4,9 @@ import pytest
 from rich.console import Console
 from rich.style import Style
 
-from ledeline.cli.views.audit import Texts, audit_tables
-from ledeline.evaluation.audit import Audit, audit
-from ledeline.evaluation.odd_words import Odd
+from ledeline.cli.views.audit import audit_tables
+from ledeline.evaluation.audit import Audit, AuditedTexts, audit
+from ledeline.evaluation.odd_words import OddWords
 
 OUTPUTS = ["duran duran duran duran", "zebra [red]rises[/red]", "", "oil \x1b[31mx"]
 REFERENCES = ["duran duran group", "gas prices rise again", "oil rises", "oil"]
@@ -18,7 +18,10 @@ def words(texts: list[str]) -> list[list[str]]:
 
 
 def shown(
-    systems: dict[str, Audit], texts: dict[str, Texts], width: int = 80, num_examples: int = 3
+    systems: dict[str, Audit],
+    texts: dict[str, AuditedTexts],
+    width: int = 80,
+    num_examples: int = 3,
 ) -> str:
     console = Console(width=width)
     with console.capture() as capture:
@@ -39,11 +42,11 @@ def rows(text: str, *, after: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def texts() -> Texts:
-    return Texts(words(OUTPUTS), words(REFERENCES), words(SOURCES))
+def texts() -> AuditedTexts:
+    return AuditedTexts(words(OUTPUTS), words(REFERENCES), words(SOURCES))
 
 
-def test_sums(texts: Texts) -> None:
+def test_sums(texts: AuditedTexts) -> None:
     systems = {"EncDec": audit(*texts), "b[bold]": audit(*texts[:2])}
     lines = [line for line in shown(systems, {}).splitlines() if "│" in line]
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines]
@@ -54,12 +57,12 @@ def test_sums(texts: Texts) -> None:
 
 
 def test_no_headlines() -> None:
-    assert "0 in 0.0%" in shown({"a": Audit(())}, {"a": Texts([], [], [])})
+    assert "0 in 0.0%" in shown({"a": Audit(())}, {"a": AuditedTexts([], [], [])})
 
 
 def test_histograms() -> None:
-    a = Audit(tuple(Odd(number, 0, None) for number in [0] * 5000 + [1] * 4 + [3, 5, 5, 9]))
-    b = Audit(tuple(Odd(number, 0, None) for number in [0] * 10 + [1] * 8))
+    a = Audit(tuple(OddWords(number, 0, None) for number in [0] * 5000 + [1] * 4 + [3, 5, 5, 9]))
+    b = Audit(tuple(OddWords(number, 0, None) for number in [0] * 10 + [1] * 8))
     text = shown({"first": a, "second": b}, {})
     assert rows(text, after="number of repeating") == [
         ["words", "first", "second"],
@@ -74,18 +77,18 @@ def test_histograms() -> None:
 
 
 def test_a_bar_that_is_not_0_is_seen() -> None:
-    one = Audit((Odd(2, 0, None),) + (Odd(1, 0, None),) * 9999)
+    one = Audit((OddWords(2, 0, None),) + (OddWords(1, 0, None),) * 9999)
     assert rows(shown({"a": one}, {}), after="number of repeating")[3] == ["2", "1", "▏"]
 
 
-def test_a_kind_is_shown_for_those_that_know_it(texts: Texts) -> None:
+def test_a_kind_is_shown_for_those_that_know_it(texts: AuditedTexts) -> None:
     text = shown({"one": audit(*texts), "two": audit(*texts[:2])}, {})
     assert rows(text, after="number of irrelevant")[0] == ["words", "one"]
 
 
 @pytest.mark.parametrize("width", [30, 80, 120])
 @pytest.mark.parametrize("num_systems", [1, 2, 7, 20])
-def test_any_number_of_systems_fits(texts: Texts, num_systems: int, width: int) -> None:
+def test_any_number_of_systems_fits(texts: AuditedTexts, num_systems: int, width: int) -> None:
     systems = {f"s{number}": audit(*texts) for number in range(num_systems)}
     text = shown(systems, {}, width)
     assert max(map(len, text.splitlines())) <= width
@@ -96,7 +99,7 @@ def test_any_number_of_systems_fits(texts: Texts, num_systems: int, width: int) 
         assert sum(len(row) - 1 for row in found if row[0] == "0") == num_systems
 
 
-def test_examples(texts: Texts) -> None:
+def test_examples(texts: AuditedTexts) -> None:
     text = shown({"a[b]": audit(*texts)}, {"a[b]": texts})
     assert rows(text, after="a[b]: the most repeating") == [
         "line 1 output duran duran [duran] [duran]".split(),
@@ -117,20 +120,20 @@ def test_examples(texts: Texts) -> None:
     assert "\x1b" not in text
 
 
-def test_as_many_examples_as_asked_for(texts: Texts) -> None:
+def test_as_many_examples_as_asked_for(texts: AuditedTexts) -> None:
     systems = {"a": audit(*texts)}
     assert len(rows(shown(systems, {"a": texts}, num_examples=1), after="most lacking")) == 3
     assert "most" not in shown(systems, {"a": texts}, num_examples=0)
     assert "most" not in shown(systems, {})
 
 
-def test_without_sources_there_are_none(texts: Texts) -> None:
-    text = shown({"a": audit(*texts[:2])}, {"a": Texts(*texts[:2])})
+def test_without_sources_there_are_none(texts: AuditedTexts) -> None:
+    text = shown({"a": audit(*texts[:2])}, {"a": AuditedTexts(*texts[:2])})
     assert "source" not in text
     assert "most irrelevant" not in text
 
 
-def test_odd_words_are_bold_and_red(texts: Texts) -> None:
+def test_odd_words_are_bold_and_red(texts: AuditedTexts) -> None:
     console = Console(width=80)
     segments = list(console.render(audit_tables({"a": audit(*texts)}, {"a": texts})))
     odd = Style.parse("bold red")

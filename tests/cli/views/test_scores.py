@@ -1,12 +1,24 @@
 """Tables of figures, as a terminal shows them."""
 
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ledeline import rouge
 from ledeline.cli.views.scores import evaluation_table, score_table
+from ledeline.config import SearchConfig
+from ledeline.evaluation.audit import AuditSummary
+from ledeline.evaluation.odd_words import OddWords
+from ledeline.evaluation.summary import (
+    EvaluationSettings,
+    MeasureScore,
+    Samples,
+    SetSummary,
+    Summary,
+)
 
 MEASURES = ("rouge1", "rouge2", "rougeL")
 
@@ -66,12 +78,27 @@ def test_only_what_both_tests_find_is_bold() -> None:
 
 
 def test_an_evaluation() -> None:
-    score = {"precision": 0.1, "recall": 0.2, "f1": 0.3, "low": 0.25, "high": 0.35}
-    one: dict[str, Any] = dict.fromkeys(MEASURES, score)
-    one |= {"signature": "s", "odd": {"repeating": 7, "lacking": 8, "irrelevant": 9}}
-    sets = {"news": one | {"pairs": 3}, "tiny": one | {"pairs": 1}}
-    summary = {"system": "x", "search": {"beam": 2}, "precision": "int8", "sets": sets}
-    shown = rows(evaluation_table(summary), 80)
-    assert ["news", "30.00", "30.00", "30.00", "7", "8", "9"] in shown
+    scores = dict.fromkeys(MEASURES, MeasureScore(0.1, 0.2, 0.3, 0.25, 0.35))
+    odd = AuditSummary(3, OddWords(7, 1008, 9), {})
+    one = SetSummary((), "", 3, "s", scores, odd, 0, 0, None, "")
+    settings = EvaluationSettings(
+        system="x",
+        models=(),
+        weights=(),
+        profile="paper",
+        compared_in="paper",
+        precision="int8",
+        device="cpu",
+        search=SearchConfig(beam=2),
+        replace_unknown=True,
+        scoring=rouge.Settings(),
+        samples=Samples(0, 0, 1),
+    )
+    sets = {"news": one, "tiny": replace(one, num_pairs=1)}
+    shown = rows(evaluation_table(Summary(settings, "", "", None, None, sets)), 80)
+    assert ["x,", "beam", "2,", "int8"] in shown
+    assert ["R-1", "R-2", "R-L", "repeating", "lacking", "irrelevant"] in shown
+    assert ["news", "30.00", "30.00", "30.00", "7", "1,008", "9"] in shown
     assert ["3", "pairs", *["25.0–35.0"] * 3] in shown
     assert ["1", "pair", *["25.0–35.0"] * 3] in shown
+    assert shown.count(["s"]) == 1

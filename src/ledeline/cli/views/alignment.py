@@ -1,4 +1,4 @@
-"""What `ledeline align` shows: links, how good they are, and words taken for each other."""
+"""What `ledeline align` shows: links, their quality, and aligned word pairs."""
 
 from collections.abc import Mapping
 
@@ -7,27 +7,27 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ledeline.cli.views.scores import figures
+from ledeline.cli.views.scores import table_of_figures
 from ledeline.evaluation.align import AlignedSet
-from ledeline.evaluation.aligner import METHODS
-from ledeline.evaluation.alignment import AlignmentScore
+from ledeline.evaluation.alignment_methods import METHODS
+from ledeline.evaluation.links import AlignmentScore
 from ledeline.text.profiles import clean
 
 
 def alignment_tables(aligned: AlignedSet) -> RenderableType:
-    """How well each method aligns, where there is gold; the words it takes for each other."""
+    """The links of a pair, or of many their quality and the aligned word pairs."""
     parts: list[RenderableType] = []
-    if not aligned.held_out.files:
+    if not aligned.test_set.files:
         parts.append(_pair_table(aligned))
     if aligned.alignments.quality is not None:
         parts.append(_quality_table(aligned.alignments.quality))
-    for method, table in aligned.words.items() if aligned.held_out.files else ():
-        parts += [Text(METHODS[method], style="bold"), Text(table.text(content_only=True))]
+    for method, words in aligned.words.items() if aligned.test_set.files else ():
+        parts += [Text(METHODS[method], style="bold"), Text(words.text(content_only=True))]
     return Group(*parts)
 
 
 def _pair_table(aligned: AlignedSet) -> Table:
-    """Each word of the headline, with the words of the lede it is linked to."""
+    """Each word of the headline, with the words of the lede that it is linked to."""
     links = {
         name: one[0]
         for name, one in aligned.alignments.links.items()
@@ -36,8 +36,8 @@ def _pair_table(aligned: AlignedSet) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("headline", *links):
         table.add_column(column.replace("-", "\n"))
-    source = clean(aligned.held_out.ledes[0]).split()
-    for place, word in enumerate(clean(aligned.held_out.headlines[0]).split()):
+    source = clean(aligned.test_set.ledes[0]).split()
+    for place, word in enumerate(clean(aligned.test_set.headlines[0]).split()):
         cells = [
             " ".join(source[i] for i, j in sorted(one) if j == place) for one in links.values()
         ]
@@ -51,7 +51,7 @@ def _pair_table(aligned: AlignedSet) -> Table:
 
 def _quality_table(quality: Mapping[str, AlignmentScore]) -> Table:
     columns = ["precision", "recall", "error rate", "dropped recall", "<pad> recall"]
-    table = figures("against gold links", columns)
+    table = table_of_figures("against gold links", columns)
     best = min(score.error_rate for score in quality.values())
     for method, score in quality.items():
         values = (

@@ -1,6 +1,6 @@
 """What `ledeline audit` shows: sums, histograms, and headlines with their odd words marked.
 
-Odd words are bold and red, and stand in brackets, so that nothing is told by colour alone.
+Odd words are bold, red and in brackets: colour alone tells nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,21 +11,24 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ledeline.evaluation.audit import KINDS, Audit, Texts, binned
-from ledeline.evaluation.odd_words import odd_places
+from ledeline.evaluation.audit import Audit, AuditedTexts, binned
+from ledeline.evaluation.odd_words import KINDS, odd_places
 
 ODD: Final = "bold red"
 NUM_EXAMPLES: Final = 3  # of each kind
 _UNKNOWN: Final = "–"
 _NOTHING: Final = "(nothing)"  # in place of a text without words
-_LAST: Final = 5  # the last row of a histogram stands for this number and all above
+_LAST: Final = 5  # the last row of a histogram is for this number and all above
 _LABEL: Final = 7  # letters before its columns
 _NARROWEST_BAR, _WIDEST_BAR = 2, 16
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
 def audit_tables(
-    systems: Mapping[str, Audit], texts: Mapping[str, Texts], *, num_examples: int = NUM_EXAMPLES
+    systems: Mapping[str, Audit],
+    texts: Mapping[str, AuditedTexts],
+    *,
+    num_examples: int = NUM_EXAMPLES,
 ) -> Group:
     """Show the audits of some systems, with examples from those whose texts are given."""
     parts: list[RenderableType] = [_sums_table(systems), Text(_SUMS, style="dim")]
@@ -72,8 +75,8 @@ def _sum(audit: Audit, kind: str) -> str:
 class _Histogram:
     """A column for each system, a row for each number of odd words.
 
-    Bars share one scale. 0 has none: most headlines are there, and the others would not be seen.
-    Systems that do not fit beside each other follow below.
+    Bars share one scale. The row of 0 has no bars: most headlines are there, and the bars of the
+    others would be too short to see. Systems that do not fit side by side follow below.
     """
 
     systems: Mapping[str, Sequence[int]]
@@ -102,7 +105,7 @@ class _Histogram:
 
 
 def _bar(length: float) -> str:
-    """A bar to an eighth of a letter; one that is not 0 is seen."""
+    """A bar, exact to an eighth of a letter; if it is not 0, it is at least that long."""
     eighths = max(round(8 * length), 1 if length else 0)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
@@ -110,8 +113,8 @@ def _bar(length: float) -> str:
 # --- examples -------------------------------------------------------------------------------------
 
 
-def _examples(name: str, audit: Audit, texts: Texts, limit: int) -> Iterator[RenderableType]:
-    """The oddest headlines of a system, kind by kind."""
+def _examples(name: str, audit: Audit, texts: AuditedTexts, limit: int) -> Iterator[RenderableType]:
+    """The headlines of a system with the most odd words, kind by kind."""
     for kind in KINDS:
         if worst := audit.worst(kind, limit):
             yield ""
@@ -119,7 +122,7 @@ def _examples(name: str, audit: Audit, texts: Texts, limit: int) -> Iterator[Ren
             yield _examples_table(audit, kind, texts, worst)
 
 
-def _examples_table(audit: Audit, kind: str, texts: Texts, places: Sequence[int]) -> Table:
+def _examples_table(audit: Audit, kind: str, texts: AuditedTexts, places: Sequence[int]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     for style in ("dim", "dim", ""):
         table.add_column(style=style, overflow="fold")
@@ -146,5 +149,5 @@ def _marked(words: Sequence[str], odd: Sequence[int] = ()) -> Text:
 
 
 def _safe(text: str) -> Text:
-    """Text from outside, in which nothing commands the terminal."""
+    """Text from outside, without characters that control the terminal."""
     return Text("".join(letter if letter.isprintable() else "\ufffd" for letter in text))

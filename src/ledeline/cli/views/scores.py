@@ -1,4 +1,4 @@
-"""What `ledeline score` and `evaluate` show: tables of figures."""
+"""What `ledeline score` and `ledeline evaluate` show: tables of figures."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ledeline.evaluation.audit import KINDS
+from ledeline.evaluation.odd_words import KINDS
+from ledeline.evaluation.summary import MEASURES, MeasureScore, Summary
 
 _TITLES: Final = {
     "rouge1": "ROUGE-1",
@@ -17,12 +18,12 @@ _TITLES: Final = {
     "rougeW": "ROUGE-W",
 }
 _PARTS: Final = {"precision": "precision", "recall": "recall", "f1": "F1"}
-_CHANCE: Final = 0.05  # a difference with a smaller p is shown as one
+_SIGNIFICANT: Final = 0.05  # a difference with a smaller p is bold
 
 
 def score_table(outputs: str, found: Mapping[str, Any]) -> RenderableType:
     """The scores of a system, from 0 to 100, with 95 % intervals; what `--json` prints."""
-    table = figures(f"{outputs}: {_pairs(found['pairs'])}", list(_PARTS.values()))
+    table = table_of_figures(f"{outputs}: {_pairs(found['pairs'])}", list(_PARTS.values()))
     for name, title in _TITLES.items():
         if name in found:
             cells = [
@@ -36,16 +37,15 @@ def score_table(outputs: str, found: Mapping[str, Any]) -> RenderableType:
 
 
 def _comparison_table(compared: Mapping[str, Any]) -> Table:
-    table = figures(
+    table = table_of_figures(
         f"{compared['with']}, by {_PARTS[compared['by']]}",
         ["mean", "difference", "p, bootstrap", "p, randomisation"],
     )
     for name, title in _TITLES.items():
         if name in compared:
             one = compared[name]
-            surely = max(one["bootstrap_p"], one["randomisation_p"]) < _CHANCE
             difference = _with_interval(one["difference"], one, signed=True)
-            if surely:
+            if max(one["bootstrap_p"], one["randomisation_p"]) < _SIGNIFICANT:
                 difference.stylize("bold")
             table.add_row(
                 title,
@@ -57,17 +57,17 @@ def _comparison_table(compared: Mapping[str, Any]) -> Table:
     return table
 
 
-def evaluation_table(summary: Mapping[str, Any]) -> RenderableType:
+def evaluation_table(summary: Summary) -> RenderableType:
     """The figures of a system on each test set; F1 with its 95 % interval below."""
-    columns = ["R-1", "R-2", "R-L", *KINDS]
-    title = f"{summary['system']}, beam {summary['search']['beam']}, {summary['precision']}"
-    table = figures(title, columns)
-    for name, one in summary["sets"].items():
-        scores = [_above_interval(one[key]) for key in ("rouge1", "rouge2", "rougeL")]
-        odd = [f"{one['odd'][kind]:,}" for kind in KINDS]
-        about = Text(name).append(f"\n{_pairs(one['pairs'])}", style="dim")
-        table.add_row(about, *scores, *odd)
-    signatures = dict.fromkeys(one["signature"] for one in summary["sets"].values())
+    settings = summary.settings
+    title = f"{settings.system}, beam {settings.search.beam}, {settings.precision}"
+    table = table_of_figures(title, [*MEASURES.values(), *KINDS])
+    for name, one in summary.sets.items():
+        scores = [_above_interval(one.scores[key]) for key in MEASURES]
+        odd = [f"{getattr(one.odd.total, kind):,}" for kind in KINDS]
+        row_name = Text(name).append(f"\n{_pairs(one.num_pairs)}", style="dim")
+        table.add_row(row_name, *scores, *odd)
+    signatures = dict.fromkeys(one.signature for one in summary.sets.values())
     return Group(table, *(Text(signature, style="dim") for signature in signatures))
 
 
@@ -75,13 +75,13 @@ def _pairs(number: int) -> str:
     return f"{number:,} pair{'s' * (number != 1)}"
 
 
-def _above_interval(one: Mapping[str, float]) -> Text:
-    ends = f"\n{100 * one['low']:.1f}–{100 * one['high']:.1f}"
-    return Text(f"{100 * one['f1']:.2f}").append(ends, style="dim")
+def _above_interval(score: MeasureScore) -> Text:
+    ends = f"\n{100 * score.low:.1f}–{100 * score.high:.1f}"
+    return Text(f"{100 * score.f1:.2f}").append(ends, style="dim")
 
 
-def figures(title: str, columns: list[str]) -> Table:
-    """An empty table for figures, each row with a name."""
+def table_of_figures(title: str, columns: list[str]) -> Table:
+    """An empty table of figures, with a first column for the names of rows."""
     table = Table(
         title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False
     )

@@ -1,1 +1,11 @@
-"""The parts of the page, a file each; one that has nothing to say gives no markup."""
+"""The sections of the page: what each shows, as plain data for its template."""
+
+from typing import ClassVar, Protocol
+
+
+class Section(Protocol):
+    """A part of the page, which its template draws."""
+
+    anchor: ClassVar[str]  # the id of the section, for links
+    title: ClassVar[str]
+    template: ClassVar[str]

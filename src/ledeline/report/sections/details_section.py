@@ -1,23 +1,13 @@
 """How each number came about: commands, versions, models, settings, files, times."""
 
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from ledeline.report.evaluations import Evaluation, Outcome
-from ledeline.report.markup import (
-    Html,
-    column_heads,
-    element,
-    joined,
-    name_of,
-    row,
-    scrolling,
-    table,
-    terms,
-    whole,
-)
-from ledeline.report.study import Study, System
+from ledeline.evaluation.folder import EvaluatedSet, Evaluation
+from ledeline.report.numbers import whole
+from ledeline.report.study import ReportedSystem, Study
 
-TITLE: Final = "How it was made"
+_UNKNOWN: Final = "–"
 _NAMES: Final = {
     "version": "ledeline",
     "commit": "Commit",
@@ -35,34 +25,42 @@ _NAMES: Final = {
 }
 
 
-def details_section(study: Study) -> Html:
+@dataclass(frozen=True)
+class Fact:
+    """A setting, a version or a file."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SetDetails:
+    """A row of the table of test sets."""
+
+    name: str
+    numbers: tuple[str, ...]
+    signature: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SystemDetails:
+    """One system."""
+
+    label: str
+    command: str
+    facts: tuple[Fact, ...]
+    sets: tuple[SetDetails, ...]
+
+
+@dataclass(frozen=True)
+class DetailsSection:
     """A part for each system."""
-    return joined(map(_system, study.systems))
 
-
-def _system(system: System) -> Html:
-    evaluation = system.evaluation
-    command = element("pre", element("code", evaluation.command))
-    parts = [
-        element("h3", name_of(system.label)),
-        scrolling(command, f"Command of {system.label}"),
-        terms(_facts(evaluation)),
-        _sets_table(system),
-    ]
-    return element("div", *parts, class_="made")
-
-
-def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
-    facts = [
-        (name, joined(map(name_of, evaluation.facts[key]), ", "))
-        for key, name in _NAMES.items()
-        if evaluation.facts[key]
-    ]
-    return [("Folder", name_of(str(evaluation.folder))), *facts]
-
-
-def _sets_table(system: System) -> Html:
-    names = (
+    anchor: ClassVar[str] = "made"
+    title: ClassVar[str] = "How it was made"
+    template: ClassVar[str] = "details.html.j2"
+    columns: ClassVar[tuple[str, ...]] = (
         "Test set",
         "Pairs",
         "Seconds",
@@ -72,23 +70,38 @@ def _sets_table(system: System) -> Html:
         "Signature",
         "Files",
     )
-    head = [column_heads(names)]
-    rows = [_set_row(outcome) for outcome in system.evaluation.outcomes.values()]
-    return table("Test sets", f"Test sets of {system.label}", head, [rows], "sets")
+
+    systems: tuple[SystemDetails, ...]
 
 
-def _set_row(outcome: Outcome) -> Html:
-    seconds = outcome.seconds
+def details_section(study: Study) -> DetailsSection:
+    """Make the section."""
+    return DetailsSection(tuple(map(_system, study.systems)))
+
+
+def _system(system: ReportedSystem) -> SystemDetails:
+    evaluation = system.evaluation
+    return SystemDetails(
+        system.label,
+        evaluation.command,
+        _facts(evaluation),
+        tuple(map(_set_details, evaluation.sets.values())),
+    )
+
+
+def _facts(evaluation: Evaluation) -> tuple[Fact, ...]:
+    settings = (Fact(name, evaluation.settings[key]) for key, name in _NAMES.items())
+    folder = Fact("Folder", (str(evaluation.folder),))
+    return (folder, *(fact for fact in settings if fact.values))
+
+
+def _set_details(evaluated: EvaluatedSet) -> SetDetails:
+    summary, seconds = evaluated.summary, evaluated.summary.seconds
     numbers = (
-        whole(outcome.num_pairs),
-        f"{seconds:,.1f}" if seconds is not None else "–",
-        f"{outcome.num_pairs / seconds:,.1f}" if seconds else "–",
-        whole(outcome.num_truncated),
-        whole(outcome.num_empty),
+        whole(summary.num_pairs),
+        _UNKNOWN if seconds is None else f"{seconds:,.1f}",
+        f"{summary.num_pairs / seconds:,.1f}" if seconds else _UNKNOWN,
+        whole(summary.num_truncated),
+        whole(summary.num_empty),
     )
-    texts = (element("code", outcome.signature), joined(map(name_of, outcome.files), ", "))
-    return row(
-        element("th", name_of(outcome.name), scope="row"),
-        *(element("td", number) for number in numbers),
-        *(element("td", one, class_="prose") for one in texts),
-    )
+    return SetDetails(evaluated.name, numbers, summary.signature, summary.files)

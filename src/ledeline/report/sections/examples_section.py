@@ -1,18 +1,17 @@
 """Headlines of all systems side by side, in the style of the paper's figure of examples."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from ledeline.evaluation.audit import KINDS
-from ledeline.evaluation.odd_words import odd_places
+from ledeline.evaluation.folder import EvaluatedSet
+from ledeline.evaluation.odd_words import KINDS, odd_places
 from ledeline.inference.display import NO_HEADLINE
-from ledeline.report.chosen_examples import SEED, Choice, choose
-from ledeline.report.evaluations import Outcome
+from ledeline.report.chosen_examples import SEED, Choice, choose_examples
 from ledeline.report.marking import marked
-from ledeline.report.markup import Html, element, joined, name_of, note, terms, whole
-from ledeline.report.study import Study, System
+from ledeline.report.numbers import whole
+from ledeline.report.study import ReportedSystem, Study
 
-TITLE: Final = "Examples"
 _TITLES: Final = {
     "repeating": "(1) Repeating phrases",
     "lacking": "(2) Lack of important phrases",
@@ -21,69 +20,116 @@ _TITLES: Final = {
 }
 
 
-def examples_section(study: Study) -> Html:
+@dataclass(frozen=True)
+class HeadlinePart:
+    """A part of a headline, marked where it is odd."""
+
+    text: str
+    is_odd: bool
+
+
+@dataclass(frozen=True)
+class SystemHeadline:
+    """The headline that a system wrote."""
+
+    system: str
+    parts: tuple[HeadlinePart, ...]  # none if there is no headline
+    tag: str  # how many odd words it has; may be empty
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair with the headlines of all systems."""
+
+    number: str
+    lede: str
+    gold: str
+    headlines: tuple[SystemHeadline, ...]
+
+
+@dataclass(frozen=True)
+class ExampleGroup:
+    """Examples that were chosen for one reason."""
+
+    title: str
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class ExampleSet:
+    """The examples of a test set."""
+
+    name: str
+    groups: tuple[ExampleGroup, ...]
+
+
+@dataclass(frozen=True)
+class ExamplesSection:
     """For each test set a few pairs for each reason."""
-    several = len(study.test_sets) > 1
-    parts: list[Html] = [_explained(study)]
-    for name in study.test_sets:
-        if several:
-            parts.append(element("h3", name))
-        level = "h4" if several else "h3"
-        parts += [_group(study, name, choice, level) for choice in choose(study, name)]
-    return joined(parts)
+
+    anchor: ClassVar[str] = "examples"
+    title: ClassVar[str] = "Examples"
+    template: ClassVar[str] = "examples.html.j2"
+    no_headline: ClassVar[str] = NO_HEADLINE
+
+    note: str
+    sets: tuple[ExampleSet, ...]
 
 
-def _explained(study: Study) -> Html:
+def examples_section(study: Study) -> ExamplesSection:
+    """Make the section."""
     if len(study.systems) > 1:
         chosen = f"Pairs where {study.baseline.label} has most odd words and another system fewer;"
     else:
         chosen = "Pairs with most odd words;"
-    return note(
-        f"{chosen} the last ones are drawn with the seed {SEED}.",
+    return ExamplesSection(
+        f"{chosen} the last ones are drawn with the seed {SEED}. "
         "Marked are the words that count as odd; among those drawn, repeating and irrelevant ones.",
+        tuple(_example_set(study, name) for name in study.test_sets),
     )
 
 
-def _group(study: Study, test_set: str, choice: Choice, level: str) -> Html:
+def _example_set(study: Study, test_set: str) -> ExampleSet:
     compared = study.comparable(test_set)
-    pairs = (_example(compared, pair, choice.kind) for pair in choice.pairs)
-    return joined([element(level, _TITLES[choice.kind]), element("div", *pairs, class_="examples")])
+    groups = (_group(compared, choice) for choice in choose_examples(study, test_set))
+    return ExampleSet(test_set, tuple(groups))
 
 
-def _example(compared: Sequence[tuple[System, Outcome]], pair: int, kind: str | None) -> Html:
+def _group(compared: Sequence[tuple[ReportedSystem, EvaluatedSet]], choice: Choice) -> ExampleGroup:
+    examples = (_example(compared, pair, choice.kind) for pair in choice.pairs)
+    return ExampleGroup(_TITLES[choice.kind], tuple(examples))
+
+
+def _example(
+    compared: Sequence[tuple[ReportedSystem, EvaluatedSet]], pair: int, kind: str | None
+) -> Example:
     texts = compared[0][1].texts
-    entries: list[tuple[str, str]] = [
-        ("Lede", _passage(texts.ledes[pair])),
-        ("Gold", _passage(texts.golds[pair])),
-    ]
-    for system, outcome in compared:
-        entries.append((name_of(system.label), _headline(outcome, pair, kind)))
-    number = element("p", f"Pair {whole(pair + 1)}", class_="number")
-    return element("article", number, terms(entries, "texts"))
+    return Example(
+        number=whole(pair + 1),
+        lede=texts.ledes[pair],
+        gold=texts.golds[pair],
+        headlines=tuple(
+            SystemHeadline(system.label, _parts(one, pair, kind), _tag(one, pair, kind))
+            for system, one in compared
+        ),
+    )
 
 
-def _passage(text: str) -> Html:
-    return element("span", text, dir="auto")
-
-
-def _headline(outcome: Outcome, pair: int, kind: str | None) -> Html:
-    """The headline with its odd words marked, and behind it how many there are."""
-    texts = outcome.texts
+def _parts(evaluated: EvaluatedSet, pair: int, kind: str | None) -> tuple[HeadlinePart, ...]:
+    """The headline, cut where it is odd: in one kind, or in any."""
+    texts = evaluated.texts
+    if not texts.headlines[pair]:
+        return ()
     words, reference, source = (
         lines[pair].split() for lines in (texts.outputs, texts.references, texts.sources)
     )
     kinds = KINDS if kind is None else (kind,)
     places = {place for one in kinds for place in odd_places(one, words, reference, source)}
-    shown = texts.headlines[pair]
-    if not shown:
-        return joined([element("i", NO_HEADLINE), *_tags(outcome, pair, kind)])
-    cuts = (element("mark", cut) if odd else cut for cut, odd in marked(shown, words, places))
-    return joined([element("span", *cuts, dir="auto"), *_tags(outcome, pair, kind)])
+    cuts = marked(texts.headlines[pair], words, places)
+    return tuple(HeadlinePart(text, is_odd) for text, is_odd in cuts)
 
 
-def _tags(outcome: Outcome, pair: int, kind: str | None) -> Iterator[str]:
-    """How many odd words of the kind there are."""
-    number = None if kind is None else getattr(outcome.audit.odds[pair], kind)
-    if number:
-        yield " "
-        yield element("small", f"{whole(number)} {kind}", class_="tag")
+def _tag(evaluated: EvaluatedSet, pair: int, kind: str | None) -> str:
+    """How many odd words of the kind there are, if any."""
+    number = None if kind is None else getattr(evaluated.audit.odds[pair], kind)
+    return f"{whole(number)} {kind}" if number else ""

@@ -9,22 +9,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledeline.core.errors import CorpusError
-from ledeline.evaluation.alignment import (
+from ledeline.evaluation.links import (
     AlignmentScore,
     Links,
     alignment_score,
     attention_links,
     diagonal_links,
+    format_pharaoh,
     identity_links,
     num_words,
-    owners,
     pad_places,
-    parse,
-    pharaoh,
-    quality,
-    read_gold,
+    parse_pharaoh,
+    read_gold_links,
+    score_methods,
     spm_links,
     to_words,
+    whitespace_word_ids,
 )
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import NATURAL, PAPER, Profile, clean
@@ -42,25 +42,25 @@ def links(*pairs: tuple[int, int]) -> Links:
 
 
 def test_parse() -> None:
-    assert parse("0-1 2-3") == links((0, 1), (2, 3))
-    assert parse(" 10-2\t0-0 \n") == links((10, 2), (0, 0))
-    assert parse("1-1 1-1") == links((1, 1))
-    assert parse("") == links()
+    assert parse_pharaoh("0-1 2-3") == links((0, 1), (2, 3))
+    assert parse_pharaoh(" 10-2\t0-0 \n") == links((10, 2), (0, 0))
+    assert parse_pharaoh("1-1 1-1") == links((1, 1))
+    assert parse_pharaoh("") == links()
 
 
 def test_pharaoh_sorts_numbers_not_texts() -> None:
-    assert pharaoh(links((10, 0), (2, 11), (2, 3), (0, 9))) == "0-9 2-3 2-11 10-0"
-    assert pharaoh(links()) == ""
+    assert format_pharaoh(links((10, 0), (2, 11), (2, 3), (0, 9))) == "0-9 2-3 2-11 10-0"
+    assert format_pharaoh(links()) == ""
 
 
 @given(link_sets)
 def test_text_of_links(given_links: Links) -> None:
-    assert parse(pharaoh(given_links)) == given_links
+    assert parse_pharaoh(format_pharaoh(given_links)) == given_links
 
 
 def test_text_of_newsroom_links() -> None:
     for story in generate(50, 1):
-        assert pharaoh(parse(story.alignment)) == story.alignment
+        assert format_pharaoh(parse_pharaoh(story.alignment)) == story.alignment
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_text_of_newsroom_links() -> None:
 )
 def test_malformed_links(item: str) -> None:
     with pytest.raises(CorpusError) as caught:
-        parse(f"0-0 {item} 1-1")
+        parse_pharaoh(f"0-0 {item} 1-1")
     assert repr(item) in str(caught.value)
 
 
@@ -79,16 +79,16 @@ GOLD_PAIRS = [("Oil prices  rise.", "Oil up"), ("a\u200b \u200b b", ""), ("x", "
 def test_gold_of_pairs() -> None:
     lines = ["0-0 2-1\n", "", " 0-1 "]
     expected = [links((0, 0), (2, 1)), links(), links((0, 1))]
-    assert read_gold(lines, "gold.txt") == expected
-    assert read_gold(iter(lines), "gold.txt", iter(GOLD_PAIRS)) == expected
-    assert read_gold([], "gold.txt", []) == []
+    assert read_gold_links(lines, "gold.txt") == expected
+    assert read_gold_links(iter(lines), "gold.txt", iter(GOLD_PAIRS)) == expected
+    assert read_gold_links([], "gold.txt", []) == []
 
 
 def test_gold_of_the_newsroom() -> None:
     stories = list(generate(50, 1))
     pairs = [(story.lede, story.headline) for story in stories]
-    found = read_gold((story.alignment for story in stories), "newsroom", pairs)
-    assert list(map(pharaoh, found)) == [story.alignment for story in stories]
+    found = read_gold_links((story.alignment for story in stories), "newsroom", pairs)
+    assert list(map(format_pharaoh, found)) == [story.alignment for story in stories]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_gold_of_the_newsroom() -> None:
 )
 def test_wrong_gold_is_refused_by_line(lines: list[str], message: str) -> None:
     with pytest.raises(CorpusError, match=message):
-        read_gold(lines, "gold.txt", GOLD_PAIRS)
+        read_gold_links(lines, "gold.txt", GOLD_PAIRS)
 
 
 # -- sub-words -> words ---------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def pieces_by_owner(
     """The words of each chunk, told by the owners of the sub-words of the whole text."""
     words = tokenizer.headline_words(text) if headline else tokenizer.words(text)
     ids = tokenizer.encode(words)
-    numbers = owners(text, tokenizer, headline=headline)
+    numbers = whitespace_word_ids(text, tokenizer, headline=headline)
     assert len(numbers) == len(ids)
     assert numbers == sorted(numbers)
     by_owner = groupby(zip(numbers, ids, strict=True), key=lambda pair: pair[0])
@@ -197,9 +197,9 @@ def test_owners_of_a_paper_headline_by_hand() -> None:
         PAPER, Subwords([], "abcdefghijklmnopqrstuvwxyz")
     )  # a sub-word for each letter
     expected = [1, 1, 1, 3, 3, 3, 4, 4, 6, 6, 6, 6, 6]
-    assert owners(text, tokenizer, headline=True) == expected
-    assert owners(", .", tokenizer, headline=True) == []
-    assert owners(", .", tokenizer) == [0, 1]
+    assert whitespace_word_ids(text, tokenizer, headline=True) == expected
+    assert whitespace_word_ids(", .", tokenizer, headline=True) == []
+    assert whitespace_word_ids(", .", tokenizer) == [0, 1]
 
 
 awkward = st.lists(
@@ -219,11 +219,11 @@ awkward = st.lists(
 def test_owners_of_any_text(profile: Profile, chunks: list[str], space: str) -> None:
     text = space.join(chunks)
     tokenizer = Tokenizer(profile, Subwords([], ""))  # a sub-word <unk> for each character
-    numbers = owners(text, tokenizer)
+    numbers = whitespace_word_ids(text, tokenizer)
     words, num_chunks = profile.words(text), len(clean(text).split())
     assert len(numbers) == len(tokenizer.encode(words))
     assert list(dict.fromkeys(numbers)) == list(range(num_chunks))  # none is without a sub-word
-    kept = owners(text, tokenizer, headline=True)
+    kept = whitespace_word_ids(text, tokenizer, headline=True)
     assert len(kept) == len(tokenizer.encode(profile.target_words(words)))
     assert not Counter(kept) - Counter(numbers)
 
@@ -239,7 +239,7 @@ def test_chunks_inside_raw_text_keep_their_words(profile: Profile, chunks: list[
         for word in profile.words(f"Before {chunk} After")[1:-1]
         for _ in tokenizer.encode_word(word)
     ]
-    assert owners(text, tokenizer) == expected
+    assert whitespace_word_ids(text, tokenizer) == expected
 
 
 def test_words_are_counted_as_they_are_owned() -> None:
@@ -261,8 +261,8 @@ def test_gold_links_survive_sub_words(stories: list[Story]) -> None:
     texts = [text for story in stories for text in (story.lede, story.headline)]
     tokenizer = learn(texts, NATURAL)
     for story in stories:
-        gold = parse(story.alignment)
-        source, headline = (owners(text, tokenizer) for text in story[:2])
+        gold = parse_pharaoh(story.alignment)
+        source, headline = (whitespace_word_ids(text, tokenizer) for text in story[:2])
         fine = {
             (i, j) for i, a in enumerate(source) for j, b in enumerate(headline) if (a, b) in gold
         }
@@ -513,13 +513,13 @@ def test_numbers_of_words_must_be_as_many(sizes: list[int]) -> None:
 def test_quality_of_methods() -> None:
     found = {"spm-sentence": DROPPED_FOUND, "attention": DROPPED_FOUND, "identity": DROPPED_GOLD}
     left = [frozenset({3}), frozenset[int]()]
-    scores = quality(found, DROPPED_GOLD, [4, 3], left)
+    scores = score_methods(found, DROPPED_GOLD, [4, 3], left)
     assert list(scores) == list(found)
     assert scores["spm-sentence"] == alignment_score(DROPPED_FOUND, DROPPED_GOLD, [4, 3], left)
     assert scores["spm-sentence"].pad_recall == 1 / 3
     assert scores["attention"] == alignment_score(DROPPED_FOUND, DROPPED_GOLD, [4, 3])
     assert scores["identity"].error_rate == 0
-    assert quality(found, DROPPED_GOLD)["attention"].dropped_recall is None
+    assert score_methods(found, DROPPED_GOLD)["attention"].dropped_recall is None
 
 
 def test_score_for_json() -> None:

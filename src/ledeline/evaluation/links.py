@@ -1,7 +1,7 @@
-"""Which source word became which headline word: links from models, between words, and their score.
+"""Links between source and headline words: from text, from models, and scored against gold links.
 
 A link (i, j) joins place i of the source and place j of the headline, both from 0. Models link
-sub-words; `owners` and `to_words` lead from there to white-space words, which people align.
+sub-words; people align white-space words. `to_words` leads from the first to the second.
 
 Legend: I source length, J headline length, V vocabulary.
 """
@@ -19,7 +19,7 @@ from ledeline.text.profiles import Profile, clean
 from ledeline.text.tokenizer import Tokenizer
 
 Links: TypeAlias = frozenset[tuple[int, int]]
-Rule: TypeAlias = Literal["vocabulary", "sentence"]
+SpmRule: TypeAlias = Literal["vocabulary", "sentence"]
 
 _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 _Ids: TypeAlias = npt.NDArray[np.int64]
@@ -30,9 +30,9 @@ _T = TypeVar("_T")
 _LINK = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
-def parse(pharaoh: str) -> Links:
+def parse_pharaoh(text: str) -> Links:
     """Read links in the Pharaoh form, such as ``0-1 2-3``."""
-    return frozenset(map(_parse_link, pharaoh.split()))
+    return frozenset(map(_parse_link, text.split()))
 
 
 def _parse_link(item: str) -> tuple[int, int]:
@@ -44,12 +44,12 @@ def _parse_link(item: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def pharaoh(links: Iterable[tuple[int, int]]) -> str:
+def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
     """Write links in the Pharaoh form, sorted by source place, then by headline place."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 
 
-def read_gold(
+def read_gold_links(
     lines: Iterable[str], source: str, pairs: Iterable[tuple[str, str]] | None = None
 ) -> list[Links]:
     """Read links in the Pharaoh form, a line for each pair, from a source that errors name.
@@ -77,7 +77,7 @@ def _numbered(items: Iterable[_T]) -> Iterator[tuple[int, _T]]:
 
 def _parse_line(line: str, where: str) -> Links:
     try:
-        return parse(line)
+        return parse_pharaoh(line)
     except CorpusError as error:
         raise CorpusError(f"{where}: {error}") from None
 
@@ -95,16 +95,16 @@ def _check_inside(links: Links, size: tuple[int, int], where: str) -> None:
 
 
 def num_words(text: str) -> int:
-    """How many white-space words there are to be linked."""
+    """How many white-space words a text has."""
     return len(clean(text).split())
 
 
-# A word that each profile keeps whole. Behind a chunk it stands for the rest of a sentence: the
-# chunk does not end the sentence, and its capital says that nobody has tokenised this.
+# A word that each profile keeps whole. It is put behind a chunk in place of the rest of the text:
+# the chunk then does not end a sentence, and the capital says that the text is not tokenised.
 _NEXT_WORD = "Q"
 
 
-def owners(text: str, tokenizer: Tokenizer, *, headline: bool = False) -> list[int]:
+def whitespace_word_ids(text: str, tokenizer: Tokenizer, *, headline: bool = False) -> list[int]:
     """For each sub-word of a text the number of the white-space word it belongs to.
 
     White-space words are those of the cleaned text; sub-words those of the text's words in the
@@ -113,18 +113,18 @@ def owners(text: str, tokenizer: Tokenizer, *, headline: bool = False) -> list[i
     profile = tokenizer.profile
     words = profile.words(text)
     numbers: list[int] = []
-    for word, number in zip(words, _word_owners(text, len(words), profile), strict=True):
+    for word, number in zip(words, _chunk_ids(text, len(words), profile), strict=True):
         for kept in profile.target_words([word]) if headline else [word]:
             numbers += [number] * len(tokenizer.encode_word(kept))
     return numbers
 
 
-def _word_owners(text: str, num_words: int, profile: Profile) -> list[int]:
+def _chunk_ids(text: str, num_words: int, profile: Profile) -> list[int]:
     """For each word of the profile the number of its chunk between spaces.
 
-    A chunk makes one word or more, whatever stands around it, with two exceptions. Tokenised text
+    A chunk becomes one word or more, whatever is around it, with two exceptions. Tokenised text
     stays as it is: as many words as chunks, one each. The end of a sentence may add a period: the
-    last chunk gets all that is left.
+    last chunk gets all words that are left.
     """
     chunks = clean(text).split()
     if num_words == len(chunks):
@@ -136,16 +136,16 @@ def _word_owners(text: str, num_words: int, profile: Profile) -> list[int]:
 
 
 def to_words(
-    links: Iterable[tuple[int, int]], source_owners: Sequence[int], headline_owners: Sequence[int]
+    links: Iterable[tuple[int, int]], source_words: Sequence[int], headline_words: Sequence[int]
 ) -> Links:
-    """Links of sub-words -> links of the words that own them."""
-    return frozenset((source_owners[i], headline_owners[j]) for i, j in links)
+    """Links of sub-words -> links of their words, given the `whitespace_word_ids` of both sides."""
+    return frozenset((source_words[i], headline_words[j]) for i, j in links)
 
 
 # --- links from models ------------------------------------------------------------------------
 
 
-def spm_links(q: _Floats, source: Sequence[int], *, rule: Rule, attention: _Floats) -> Links:
+def spm_links(q: _Floats, source: Sequence[int], *, rule: SpmRule, attention: _Floats) -> Links:
     """Link sub-words by what the SPM predicts.
 
     Row j of `q`, (J, V), is the distribution over source types when headline sub-word j was written
@@ -155,8 +155,8 @@ def spm_links(q: _Floats, source: Sequence[int], *, rule: Rule, attention: _Floa
     type is in the source several times, of which `q` says nothing, the place with the most
     attention is linked.
     """
-    if rule not in get_args(Rule):
-        raise ValueError(f"there is no rule {rule!r} to read the SPM by")
+    if rule not in get_args(SpmRule):
+        raise ValueError(f"no rule of the SPM: {rule!r}")
     if attention.shape != (len(q), len(source)):
         raise ValueError(f"attention is {attention.shape} for {len(q)} rows of {len(source)} ids")
     if not len(source):
@@ -172,10 +172,10 @@ def spm_links(q: _Floats, source: Sequence[int], *, rule: Rule, attention: _Floa
 def pad_places(
     q: _Floats, source: Sequence[int], num_headline: int, *, attention: _Floats
 ) -> frozenset[int]:
-    """Places of the source that the SPM leaves to <pad>: what it predicts behind <eos>.
+    """Places of the source that the SPM predicts at the steps of <pad>, which follow <eos>.
 
     The paper reads them as the words that the headline drops. `q`, (I, V), and `attention`, (I, I),
-    have the steps of all of Y'; the likeliest type of all counts, as in the rule "vocabulary".
+    have a row for each step of Y'; the likeliest type counts, as in the rule "vocabulary".
     """
     q, attention = q[num_headline + 1 :], attention[num_headline + 1 :]
     found = spm_links(q, source, rule="vocabulary", attention=attention)
@@ -218,15 +218,15 @@ def _links(i: _Ids, j: _Ids) -> Links:
 class AlignmentScore:
     """Predicted links against gold links, all of them sure, over all pairs together.
 
-    A word of the source that no gold link leads to was dropped. It is found as dropped if no
-    predicted link leads to it or, by <pad>, if the SPM predicts one of its sub-words behind <eos>.
+    A source word without a gold link was dropped. It is found as dropped if it has no predicted
+    link or, by <pad>, if the SPM predicts one of its sub-words behind <eos>.
     """
 
     precision: float
     recall: float
     error_rate: float  # AER: 1 - 2 |A and S| / (|A| + |S|)
-    num_predicted: int
-    num_gold: int
+    num_predicted: int | None = None  # links; None in a score from a file that does not say
+    num_gold: int | None = None
     num_dropped: int | None = None  # by gold; None where the numbers of words are not known
     dropped_precision: float | None = None
     dropped_recall: float | None = None
@@ -244,12 +244,12 @@ def alignment_score(
     num_source_words: Iterable[int] | None = None,
     left_to_pad: Iterable[frozenset[int]] | None = None,
 ) -> AlignmentScore:
-    """Score the links of some pairs, given in the same order.
+    """Score the predicted links of pairs against their gold links, in the same order.
 
-    Dropped words are scored where the number of source words of each pair is given, and by <pad>
-    where also the source words are that the SPM left to it. Without anything to find and anything
-    found all is right: precision and recall 1, error rate 0. If only one side has something,
-    precision and recall are 0 and the error rate is 1.
+    With the number of source words of each pair, dropped words are scored too; with the source
+    words that the SPM left to <pad>, also those. If neither side has a link, precision and recall
+    are 1 and the error rate is 0. If only one side has any, precision and recall are 0 and the
+    error rate is 1.
     """
     predicted, gold = list(predicted), list(gold)
     links = _overlap(zip(predicted, gold, strict=True))
@@ -274,13 +274,13 @@ def alignment_score(
     return replace(score, pad_precision=words.precision, pad_recall=words.recall)
 
 
-def quality(
+def score_methods(
     found: Mapping[str, Sequence[Links]],
     gold: Sequence[Links],
     num_source: Sequence[int] | None = None,
     left_to_pad: Sequence[frozenset[int]] | None = None,
 ) -> dict[str, AlignmentScore]:
-    """Score each method; <pad> has a part in those of the SPM alone."""
+    """Score the links of each method; only those of the SPM are scored by <pad> too."""
     return {
         method: alignment_score(
             links, gold, num_source, left_to_pad if method.startswith("spm") else None
@@ -290,7 +290,7 @@ def quality(
 
 
 class _Overlap(NamedTuple):
-    """How many things were found, were to be found, and both."""
+    """How many items were found, how many were wanted, and how many are in both."""
 
     num_found: int
     num_wanted: int
@@ -311,7 +311,7 @@ class _Overlap(NamedTuple):
 
 
 def _overlap(pairs: Iterable[tuple[frozenset[Any], frozenset[Any]]]) -> _Overlap:
-    """What was found against what was to be found, over all pairs together."""
+    """Count what was found and what was wanted, over all pairs together."""
     counts = [(len(found), len(wanted), len(found & wanted)) for found, wanted in pairs]
     return _Overlap(*map(sum, zip(*counts, strict=True))) if counts else _Overlap(0, 0, 0)
 

@@ -1,10 +1,13 @@
-"""Bar charts as SVG that takes its colours from the page."""
+"""Bar charts as SVG, with colours from the style sheet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ledeline.report.markup import Html, element, joined, whole
+from markupsafe import Markup
+
+from ledeline.report.numbers import whole
+from ledeline.report.svg import element
 
 NUM_COLOURS: Final = 8
 _WIDTH: Final = 368
@@ -23,16 +26,16 @@ class Series:
 
     place: int  # of the system; its colour
     label: str
-    counts: tuple[int, ...]  # one a bin
+    counts: tuple[int, ...]  # one per bin
 
 
 def series_class(place: int) -> str:
-    """The class that gives a series its colour; when colours come again, bars are hollow."""
+    """The class that gives a series its colour; where colours are used again, bars are hollow."""
     hollow = " hollow" if (place // NUM_COLOURS) % 2 else ""
     return f"series-{place % NUM_COLOURS}{hollow}"
 
 
-def swatch(place: int) -> Html:
+def swatch(place: int) -> Markup:
     """A small square in the colour of a series."""
     square = element(
         "rect", x=1, y=1, width=10, height=10, rx=1.5, class_=f"bar {series_class(place)}"
@@ -40,7 +43,7 @@ def swatch(place: int) -> Html:
     return element("svg", square, class_="swatch", viewBox="0 0 12 12", aria_hidden="true")
 
 
-def bar_chart(bins: Sequence[str], series: Sequence[Series], x_title: str, summary: str) -> Html:
+def bar_chart(bins: Sequence[str], series: Sequence[Series], x_title: str, summary: str) -> Markup:
     """Grouped bars: a group for each bin, in it a bar for each series."""
     top = _end(max(max(one.counts) for one in series))
     parts = [*_grid(top), *_bars(bins, series, top), *_bin_labels(bins), *_titles(x_title)]
@@ -55,7 +58,7 @@ def bar_chart(bins: Sequence[str], series: Sequence[Series], x_title: str, summa
 
 
 def _step(largest: int) -> int:
-    """A round distance of ticks such that few are enough for the largest count."""
+    """A round distance between ticks, such that the largest count needs few ticks."""
     least = max(1, -(-largest // _NUM_TICKS))
     magnitude: int = 10 ** (len(str(least)) - 1)
     return next(factor * magnitude for factor in (1, 2, 5, 10) if factor * magnitude >= least)
@@ -71,7 +74,7 @@ def _height(count: int, top: int) -> float:
     return count / top * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def _grid(top: int) -> list[Html]:
+def _grid(top: int) -> list[Markup]:
     parts = []
     base = _HEIGHT - _BOTTOM
     for count in range(0, top + 1, _step(top)):
@@ -88,7 +91,7 @@ def _group_width(bins: Sequence[str]) -> float:
     return (_WIDTH - _LEFT - _RIGHT) / len(bins)
 
 
-def _bars(bins: Sequence[str], series: Sequence[Series], top: int) -> list[Html]:
+def _bars(bins: Sequence[str], series: Sequence[Series], top: int) -> list[Markup]:
     group = _group_width(bins)
     width = group * (1 - _SPACE) / len(series)
     return [
@@ -105,8 +108,8 @@ def _bars(bins: Sequence[str], series: Sequence[Series], top: int) -> list[Html]
     ]
 
 
-def _bar(x: float, width: float, height: float, class_: str, title: str) -> Html:
-    height = max(height, 0.75)  # a single headline among thousands is still seen
+def _bar(x: float, width: float, height: float, class_: str, title: str) -> Markup:
+    height = max(height, 0.75)  # a single headline among thousands stays visible
     return element(
         "rect",
         element("title", title),
@@ -118,7 +121,7 @@ def _bar(x: float, width: float, height: float, class_: str, title: str) -> Html
     )
 
 
-def _bin_labels(bins: Sequence[str]) -> list[Html]:
+def _bin_labels(bins: Sequence[str]) -> list[Markup]:
     group = _group_width(bins)
     return [
         element(
@@ -132,12 +135,6 @@ def _bin_labels(bins: Sequence[str]) -> list[Html]:
     ]
 
 
-def _titles(x_title: str) -> list[Html]:
+def _titles(x_title: str) -> list[Markup]:
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     return [element("text", x_title, x=middle, y=_HEIGHT - 8, text_anchor="middle", class_="title")]
-
-
-def legend(series: Sequence[tuple[int, str]]) -> Html:
-    """Which colour is which system."""
-    items = (element("li", swatch(place), " ", element("bdi", label)) for place, label in series)
-    return element("ul", joined(items), class_="legend")

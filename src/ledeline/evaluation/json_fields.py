@@ -1,21 +1,21 @@
-"""JSON objects from files, read key by key, such that each error names the file and the key."""
+"""JSON objects from files, read key by key. Each error names the file and the key."""
 
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Self, TypeGuard
 
 from ledeline.core.errors import ScoreError
 
 
-class Fields:
-    """An object of a JSON file."""
+class JsonFields:
+    """The keys and values of one object of a JSON file."""
 
-    def __init__(self, path: Path, values: dict[str, Any], place: str = "") -> None:
-        self.path, self.values, self._place = path, values, place
+    def __init__(self, path: Path, values: dict[str, object], prefix: str = "") -> None:
+        self.path, self.values, self._prefix = path, values, prefix
 
     @classmethod
-    def read(cls, path: Path) -> "Fields":
+    def read(cls, path: Path) -> Self:
         """Read a file that holds one object."""
         try:
             values = json.loads(read_bytes(path))
@@ -27,8 +27,8 @@ class Fields:
 
     def error(self, key: str, wanted: str) -> ScoreError:
         """The error that a key does not hold what is wanted."""
-        what = "is not there" if key not in self.values else f"is {_short(self.values[key])}"
-        return ScoreError(f"{self.path}: {self._place}{key} {what} where {wanted} is needed")
+        what = "is not there" if key not in self.values else f"is {_shortened(self.values[key])}"
+        return ScoreError(f"{self.path}: {self._prefix}{key} {what} where {wanted} is needed")
 
     def text(self, key: str) -> str:
         """A string."""
@@ -56,18 +56,18 @@ class Fields:
     def count(self, key: str) -> int:
         """A whole number that is not negative."""
         value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if not is_count(value):
             raise self.error(key, "a count")
         return value
 
-    def inner(self, key: str) -> "Fields":
+    def inner(self, key: str) -> "JsonFields":
         """An object within this one."""
         value = self.values.get(key)
         if not isinstance(value, dict):
             raise self.error(key, "an object")
-        return Fields(self.path, value, f"{self._place}{key}.")
+        return JsonFields(self.path, value, f"{self._prefix}{key}.")
 
-    def list(self, key: str) -> list[Any]:
+    def list(self, key: str) -> list[object]:
         """A list."""
         value = self.values.get(key)
         if not isinstance(value, list):
@@ -79,7 +79,7 @@ class Fields:
         return self.values.get(key) is None
 
     def shown(self, key: str) -> tuple[str, ...]:
-        """Whatever stands there, as texts to be shown."""
+        """Whatever the key holds, as texts to show."""
         value = self.values.get(key)
         if value is None:
             return ()
@@ -88,6 +88,11 @@ class Fields:
         if isinstance(value, dict):
             return tuple(f"{name}: {_as_text(one)}" for name, one in value.items())
         return (_as_text(value),)
+
+
+def is_count(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number that is not negative."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def read_bytes(path: Path) -> bytes:
@@ -104,6 +109,6 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _short(value: object, limit: int = 40) -> str:
+def _shortened(value: object, limit: int = 40) -> str:
     text = json.dumps(value)
     return text if len(text) <= limit else f"{text[:limit]}…"
