@@ -211,7 +211,7 @@ def heading(title: str, groups: Sequence[Group], study: Study) -> list[str]:
     first = min(runs, key=lambda one: list(SYSTEMS).index(one[0].system))[1]
     return [
         f"## {title}\n",
-        f"Test set `{test_set}` ({pairs}); `{study.first[test_set].signature}`;",
+        f"Test set `{test_set}` ({pairs}); `{study.first[test_set].summary.signature}`;",
         f"`{first[min(first)].command}`, and so for the others.\n",
     ]
 
