@@ -42,9 +42,9 @@ from ledeline.data.dataset import Column as Sequences
 from ledeline.train import loop
 from ledeline.train.callbacks import NullCallback, StepReport
 from ledeline.train.config import TrainConfig
-from ledeline.train.cuda_graphs import Captured
+from ledeline.train.cuda_graphs import CapturedSteps
 from ledeline.train.metrics_log import METRICS
-from ledeline.train.step import Plain
+from ledeline.train.step import EagerSteps
 from ledeline.train.validation import Validation
 from rows import Column, Rows, Table
 from train import CUDA, QUICK, Sizes
@@ -147,28 +147,28 @@ def repeated(side: Sequences, wanted: int) -> tuple[np.ndarray, np.ndarray]:
 class Seen(NullCallback):
     """When what happened, and who took the steps."""
 
-    steps: Captured | Plain
+    steps: CapturedSteps | EagerSteps
     num_compiled: int
     loss: float
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
 
-    def first(self, steps: Captured | Plain) -> None:
+    def first(self, steps: CapturedSteps | EagerSteps) -> None:
         """The first step is about to be taken."""
         self.steps, self.num_compiled = steps, num_compiled()
         self.times["first"] = time.time()
         print(f"{steps._step.model.config.name} begins", file=sys.stderr, flush=True)
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """The GPU has done all steps until here."""
-        if look.batch == look.num_batches:
+        if report.batch == report.num_batches:
             self.times["stepped"] = time.time()
 
     def on_validation(self, validation: Validation) -> None:
         """Only the checkpoint is left."""
         self.times["validated"] = time.time()
-        self.loss = validation.means.per_token
+        self.loss = validation.losses.per_token
 
 
 @contextmanager
@@ -177,14 +177,17 @@ def seen_steps(seen: Seen) -> Iterator[None]:
 
     def told(kind: Any) -> Any:
         class Told(kind):
-            def take(self, draw: Draw) -> None:
+            def run(self, draw: Draw) -> None:
                 if "first" not in seen.times:
                     seen.first(self)
-                super().take(draw)
+                super().run(draw)
 
         return Told
 
-    with patch.object(loop, "Captured", told(Captured)), patch.object(loop, "Plain", told(Plain)):
+    with (
+        patch.object(loop, "CapturedSteps", told(CapturedSteps)),
+        patch.object(loop, "EagerSteps", told(EagerSteps)),
+    ):
         yield
 
 
@@ -198,7 +201,7 @@ def captured_anywhere() -> Iterator[None]:
         yield
 
 
-def trained(config: TrainConfig, folder: Path) -> tuple[Captured | Plain, dict[str, Any]]:
+def trained(config: TrainConfig, folder: Path) -> tuple[CapturedSteps | EagerSteps, dict[str, Any]]:
     """One epoch, and what it took."""
     seen, began = Seen(), time.time()
     with seen_steps(seen):
@@ -234,7 +237,7 @@ def first_line(folder: Path) -> dict[str, Any]:
     return start
 
 
-def seconds_alone(steps: Captured, replays: int) -> float:
+def seconds_alone(steps: CapturedSteps, replays: int) -> float:
     """What all steps of the epoch would take back to back, each shape measured on its own."""
     steps._step.model.train()
     firsts = {shape: number for number, shape in reversed([*enumerate(steps._shapes)])}
@@ -285,7 +288,7 @@ def main() -> None:
     with captured_anywhere() if options.quick and not CUDA else nullcontext():
         steps, found = trained(config, options.place / "run")
     (options.place / FOUND).write_text(json.dumps(found))
-    if isinstance(steps, Captured):
+    if isinstance(steps, CapturedSteps):
         found |= {"batches": len(steps._shapes), "alone": seconds_alone(steps, options.replays)}
         found["share"] = found["alone"] / found["epoch"]
         (options.place / FOUND).write_text(json.dumps(found))

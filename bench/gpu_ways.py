@@ -34,10 +34,11 @@ from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.config import TrainConfig
-from ledeline.train.cuda_graphs import Captured, CudaGraphs, Work
-from ledeline.train.device_data import Resident
+from ledeline.train.cuda_graphs import CapturedSteps, CudaGraphs, Work
+from ledeline.train.device_data import DeviceSplit
+from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.precision import precision
-from ledeline.train.step import Step, adam, set_rate
+from ledeline.train.step import TrainStep
 from rows import Column, Rows, Table
 from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids, training_step
 
@@ -96,15 +97,16 @@ class Made:
         )
         self.split, self.shape, self.run = made_up(sizes, shape), shape, config.run
         self.model = build(config.model, sizes.vocabulary).to(DEVICE).train()
-        self.step = Step(self.model, self.model, adam(self.model), config)
+        optimizer = build_optimizer(config.optimizer, self.model.parameters(), self.model.device)
+        self.step = TrainStep(self.model, self.model, optimizer, config)
         set_rate(self.step.optimizer, LEARNING_RATE)
 
     def pairs(self) -> Pairs:
         """The batch on the device."""
         model, (batch, source, headline) = self.model, self.shape
         width = int(model.num_steps(np.array([source]), np.array([headline - 1]))[0])
-        resident = Resident(self.split, model.num_steps, model.device)
-        return resident.pairs(torch.arange(batch, device=DEVICE), source, width)
+        on_device = DeviceSplit(self.split, model.num_steps, model.device)
+        return on_device.pairs(torch.arange(batch, device=DEVICE), source, width)
 
 
 class Calls:
@@ -114,7 +116,7 @@ class Calls:
         """Do it."""
         work()
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """Nothing to hand back."""
 
     def capture(self, work: Work) -> Work:
@@ -151,9 +153,9 @@ def plain_captured(made: Made) -> Work:
 def fast(made: Made) -> Work:
     """As `ledeline train` does it; the shape is exactly the one asked for."""
     batches = Batches(made.split, size=made.shape.batch, seed=1)
-    steps = Captured(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
+    steps = CapturedSteps(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
     steps.prepare(no_progress)
-    return partial(steps.take, Draw(batches.plan(0), 0))
+    return partial(steps.run, Draw(batches.plan(0), 0))
 
 
 def inside(wanted: Any, work: Work) -> Work:

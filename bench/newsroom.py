@@ -64,18 +64,18 @@ class Lines(NullCallback):
     def __init__(self, name: str, every: int) -> None:
         self._name, self._every = name, every
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """Print a line every so many steps."""
-        if look.step % self._every == 0:
+        if report.step % self._every == 0:
             print(
-                f"{self._name}: epoch {look.epoch} step {look.step} per token "
-                f"{look.means.per_token:.3f} {look.pairs_per_second:,.0f} pairs/s",
+                f"{self._name}: epoch {report.epoch} step {report.step} per token "
+                f"{report.losses.per_token:.3f} {report.pairs_per_second:,.0f} pairs/s",
                 flush=True,
             )
 
     def on_validation(self, validation: Validation) -> None:
         """Print the figures of an epoch."""
-        print(f"{self._name}: {validation.figures}", flush=True)
+        print(f"{self._name}: {validation.metrics}", flush=True)
 
     def on_message(self, sentence: str) -> None:
         """Print a sentence."""

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ledeline.config import PrepareConfig, TrainConfig
+from ledeline.config import PrepareConfig
 from ledeline.config.section import ByName, Field, fields, name_field, walk
 from ledeline.config.values import as_toml
 from ledeline.server.settings import ServeConfig
+from ledeline.train.config import TrainConfig
 
 PAGE = Path(__file__).with_name("config.md")
 
@@ -64,7 +65,7 @@ def in_short(kind: type) -> str:
 def union_rows(part: Field, union: ByName) -> list[str]:
     """The keys of all classes; one that differs between classes has a row for each."""
     name = name_field(part, union)
-    kinds = "; ".join(f"{one}: {in_short(kind)}" for one, kind in union.choices.items())
+    kinds = " ".join(f"`{one}`: {in_short(kind)}." for one, kind in union.choices.items())
     found: dict[tuple[str, str], list[str]] = {}
     for choice, kind in union.choices.items():
         for key, field in walk(kind):
@@ -74,7 +75,7 @@ def union_rows(part: Field, union: ByName) -> list[str]:
     rows = sorted(found.items(), key=lambda item: first_seen[item[0][0]])
     everyone = list(union.choices)
     return [
-        row("name", name._replace(doc=f"{kinds}.")),
+        row("name", name._replace(doc=kinds)),
         *(one if names == everyone else of_names(one, names) for (_, one), names in rows),
     ]
 

@@ -3,17 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from ledeline.config import (
-    LoopConfig,
-    PrepareConfig,
-)
+from ledeline.config import LoopConfig, PrepareConfig
 from ledeline.config.toml import load, to_toml
-from ledeline.core.errors import ConfigError
+from ledeline.core.errors import ConfigError, RenamedWarning
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.config import SystemConfig
 from ledeline.model.initialization import UniformInit
 from ledeline.model.systems.encdec import EncDecConfig
-from ledeline.train.config import TrainConfig
+from ledeline.train.config import RENAMED, TrainConfig
 from ledeline.train.optimizers import AdamConfig
 from ledeline.train.schedules import HalvingSchedule
 from pages import ROOT
@@ -33,7 +30,7 @@ def test_shipped_configurations_are_sound(path: Path) -> None:
 
 class TestThePapersFour:
     def test_names(self) -> None:
-        names = {path.stem: load(TrainConfig, path).system.name for path in PAPER}
+        names = {path.stem: load(TrainConfig, path).model.name for path in PAPER}
         assert names == {
             "paper-encdec": "EncDec",
             "paper-sgate": "EncDec+sGate",
@@ -88,3 +85,40 @@ def test_a_system_survives_toml(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(override: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         load(TrainConfig, PAPER[0], [override])
+
+
+OLD = """
+gate.enabled = true
+
+[data]
+dataset = "d"
+
+[model]
+hidden_size = 7
+init = 0.2
+
+[spm]
+enabled = true
+c = 2.5
+
+[train]
+learning_rate = 0.01
+halve_from = 4
+clip = 1.0
+epochs = 3
+"""
+
+
+def test_a_configuration_of_version_0_1_means_what_it_meant(tmp_path: Path) -> None:
+    path = tmp_path / "old.toml"
+    path.write_text(OLD)
+    with pytest.warns(RenamedWarning) as warned:
+        config = load(TrainConfig, path, renamed=RENAMED)
+    assert len(warned) == 1
+    assert config.model == encdec(sgate=True, spm=True, c=2.5, hidden_size=7)
+    assert config.init == UniformInit(bound=0.2)
+    assert config.optimizer == AdamConfig(learning_rate=0.01)
+    assert config.schedule == HalvingSchedule(halve_from=4)
+    assert config.train == LoopConfig(clip_norm=1.0, epochs=3)
+    path.write_text(to_toml(config))
+    assert load(TrainConfig, path) == config  # which warns of nothing

@@ -10,6 +10,7 @@ import pytest
 
 from ledeline.config.section import Sections, at_least, section, spread
 from ledeline.config.toml import load
+from ledeline.core import errors
 from ledeline.core.errors import ConfigError, RenamedWarning
 
 
@@ -132,6 +133,15 @@ def test_overrides_may_have_old_names(tmp_path: Path) -> None:
     assert told(None, ["--model={layers = 7}"])[0].system == System(layers=7)
 
 
+def test_what_is_not_used_any_more_is_dropped(tmp_path: Path) -> None:
+    path = write(tmp_path, "[model]\nlayers = 3\nold = 1")
+    renamed = {"model.old": None, "model.": "system."}
+    with pytest.warns(RenamedWarning) as warned:
+        assert load(Everything, path, renamed=renamed).system == System(layers=3)
+    sentence = "model.old is not used any more; [model] is called [system] now"
+    assert [str(one.message) for one in warned] == [f"{path}: {sentence}"]
+
+
 def test_nothing_is_said_of_files_that_no_one_wrote(tmp_path: Path) -> None:
     path = write(tmp_path, "[model]\nlayers = 3")
     config = load(Everything, path, renamed=RENAMED, quiet=True)  # a warning would be an error
@@ -230,3 +240,11 @@ def test_the_command_shows_warnings_as_plain_lines(options: list[str]) -> None:
     else:
         assert lines == ([line] if "error::FutureWarning" in options else [])
     assert done.returncode == (2 if "error::FutureWarning" in options else 0)
+
+
+def test_every_warning_of_ours_is_one_that_the_command_shows_plainly() -> None:
+    ours = [
+        one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Warning)
+    ]
+    assert RenamedWarning in ours
+    assert all(issubclass(one, errors.LedelineWarning) for one in ours)

@@ -223,7 +223,7 @@ def test_the_page_says_which_class_has_a_key() -> None:
         "",
         "| key | default | what it is |",
         "| --- | --- | --- |",
-        '| `name` | `"adam"` | adam: Kingma and Ba; sgd: Plain steps. |',
+        '| `name` | `"adam"` | `adam`: Kingma and Ba. `sgd`: Plain steps. |',
         "| `rate` | `0.001` | (adam) How far. |",
         "| `rate` | `0.1` | (sgd) How far. |",
         "| `betas` | `[0.9, 0.999]` | (adam) How fast means forget. |",

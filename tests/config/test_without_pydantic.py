@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ledeline.config import load, to_toml
+from ledeline.train.config import TrainConfig
 from pages import ROOT
 
 BEGIN = """
@@ -40,9 +42,6 @@ print(to_toml(config), end="")
 """
     done = run(program)
     assert done.returncode == 0, done.stderr
-    from ledeline.config import load, to_toml
-    from ledeline.train.config import TrainConfig
-
     checked = load(TrainConfig, PAPER, ["--train.clip_norm=2", "--run.checkpoint_minutes=3"])
     assert done.stdout == to_toml(checked)
     warning = "pydantic is not installed, so the values of configurations are not checked"

@@ -1,6 +1,6 @@
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,6 +20,13 @@ def own_handlers() -> Iterator[None]:
         signal.signal(one, handler)
 
 
+def interrupted(work: Callable[[], None]) -> int:
+    """The signal that ends the work."""
+    with pytest.raises(Interrupted) as raised:
+        work()
+    return raised.value.number
+
+
 class TestListening:
     @BOTH
     def test_a_signal_is_noted(self, number: signal.Signals) -> None:
@@ -32,52 +39,70 @@ class TestListening:
 
     @BOTH
     def test_the_second_does_not_wait(self, number: signal.Signals) -> None:
-        with pytest.raises(Interrupted) as raised, Stop().listening():
-            signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(number)
-        assert raised.value.number == number
+        def work() -> None:
+            with Stop().listening():
+                signal.raise_signal(signal.SIGTERM)
+                signal.raise_signal(number)
+
+        assert interrupted(work) == number
 
 
 class TestInterrupting:
     @BOTH
     def test_a_signal_interrupts_at_once(self, number: signal.Signals) -> None:
-        with pytest.raises(Interrupted) as raised, Stop().interrupting():
-            signal.raise_signal(number)
-            pytest.fail("it went on")
-        assert raised.value.number == number
+        def work() -> None:
+            with Stop().interrupting():
+                signal.raise_signal(number)
+                pytest.fail("it went on")
+
+        assert interrupted(work) == number
 
     def test_what_is_held_ends_first(self) -> None:
-        done = []
-        stop = Stop()
-        with pytest.raises(Interrupted) as raised, stop.interrupting():
-            with stop.held():
-                signal.raise_signal(signal.SIGTERM)
-                done.append("written")
-            done.append("not reached")
+        stop, done = Stop(), []
+
+        def work() -> None:
+            with stop.interrupting():
+                with stop.held():
+                    signal.raise_signal(signal.SIGTERM)
+                    done.append("written")
+                pytest.fail("it went on")
+
+        assert interrupted(work) == signal.SIGTERM
         assert done == ["written"]
-        assert raised.value.number == signal.SIGTERM
 
     def test_the_second_does_not_wait_for_what_is_held(self) -> None:
         stop = Stop()
-        with pytest.raises(Interrupted) as raised, stop.interrupting(), stop.held():
-            signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGINT)
-            pytest.fail("it went on")
-        assert raised.value.number == signal.SIGINT
+
+        def work() -> None:
+            with stop.interrupting(), stop.held():
+                signal.raise_signal(signal.SIGTERM)
+                signal.raise_signal(signal.SIGINT)
+                pytest.fail("it went on")
+
+        assert interrupted(work) == signal.SIGINT
 
     def test_an_error_within_what_is_held_is_not_hidden(self) -> None:
         stop = Stop()
-        with pytest.raises(OSError, match="full"), stop.interrupting(), stop.held():
-            signal.raise_signal(signal.SIGTERM)
-            raise OSError("full")
+
+        def work() -> None:
+            with stop.interrupting(), stop.held():
+                signal.raise_signal(signal.SIGTERM)
+                raise OSError("full")
+
+        with pytest.raises(OSError, match="full"):
+            work()
 
     def test_behind_what_is_held_a_signal_interrupts_again(self) -> None:
         stop = Stop()
-        with pytest.raises(Interrupted), stop.interrupting():
-            with stop.held():
-                pass
-            signal.raise_signal(signal.SIGTERM)
-            pytest.fail("it went on")
+
+        def work() -> None:
+            with stop.interrupting():
+                with stop.held():
+                    pass
+                signal.raise_signal(signal.SIGTERM)
+                pytest.fail("it went on")
+
+        assert interrupted(work) == signal.SIGTERM
 
 
 @pytest.mark.parametrize("way", ["listening", "interrupting"])

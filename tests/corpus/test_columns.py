@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, table: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"headline": "a"}\n{"headline": 3}\n')
     for name, sentence in [
         (lines, "out.txt: the file is empty"),
-        (f"{lines}:x", "is read by lines, and has no column 'x'"),
+        (f"{lines}:x", "is read line by line and has no column 'x'"),
         (tmp_path / "none.txt", "none.txt: no such file"),
         (f"{table}:witten", r"no column 'witten' \(the nearest is 'written'\)"),
         (tmp_path / "bad.jsonl", "bad.jsonl: line 2: "),

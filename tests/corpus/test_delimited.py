@@ -45,7 +45,7 @@ def test_the_delimiter_is_the_one_between_the_columns(delimiter: str, quote: str
     [
         "lede,headline;x|y",  # other delimiters in names
         '"lede",headline,"a;lede;headline"',
-        "lede;headline,lede,headline",  # the columns are there between semicolons, too
+        "lede;headline,lede,headline",  # the columns are found between semicolons, too
         "a|lede|headline|b,lede,headline",
     ],
 )
@@ -84,7 +84,7 @@ def test_a_delimiter_that_is_not_clear_is_not_guessed() -> None:
     table = opened(b"lede;x|lede\n1;2|3", ["lede"])
     assert table.header is not None
     assert table.header.fault == (
-        "the delimiter is not clear: the columns are there between semicolons and between bars"
+        "the delimiter is ambiguous: the columns are found between semicolons and between bars"
     )
     assert fields_of(opened(b"lede;x|lede\n1;2|3", ["lede"], "|")) == [
         ["lede;x", "lede"],

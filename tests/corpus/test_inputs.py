@@ -110,7 +110,7 @@ def test_a_stream_of_objects_names_its_columns_and_loses_none(ends):
 def test_the_first_object_of_a_stream_names_the_columns_of_a_table(ends):
     reading, writing = ends
     os.write(writing, b"no object\n")
-    with pytest.raises(CorpusError, match=r"line 1: not JSON: .*; mend it, for the first object"):
+    with pytest.raises(CorpusError, match=r"line 1: not JSON: .*; correct it, because the first"):
         Stream(reading, layout=Layout("jsonl")).columns  # noqa: B018 - to ask is to read
     os.close(writing)
 
@@ -162,15 +162,18 @@ def test_a_pipe_with_a_name_is_refused_for_files_are_read_twice(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((["a"], Path("x.txt"), None), "leave one of them out"),
+        ((["a"], Path("x.txt"), None), "give ledes or --input, not both"),
         ((["a"], None, "lede"), "--field lede: only a table has columns; name one with --input"),
         ((["a"], None, None, "csv"), "--format csv: only a file has a format"),
-        (([], None, "lede"), "--field lede: only a table .*, or say with --format what standard"),
+        (([], None, "lede"), "--field lede: only a table .*, or set the format of standard"),
         (([], Path("-"), "lede", "txt"), "--field lede: only a table has columns"),
-        (([], Path("-"), None, "parquet"), "--format parquet: standard input has lines; name a"),
-        ((["a"], None, None, None, "tab"), "--delimiter tab: only CSV has one"),
-        (([], Path("x.tsv"), None, None, "bar"), "--delimiter bar: only CSV .*say --format csv"),
-        (([], Path("x.csv"), None, "tsv", "bar"), "--delimiter bar: only CSV has one"),
+        (
+            ([], Path("-"), None, "parquet"),
+            "--format parquet: standard input cannot be Parquet; name a",
+        ),
+        ((["a"], None, None, None, "tab"), "--delimiter tab: only CSV has a delimiter"),
+        (([], Path("x.tsv"), None, None, "bar"), "--delimiter bar: only CSV .*use --format csv"),
+        (([], Path("x.csv"), None, "tsv", "bar"), "--delimiter bar: only CSV has a delimiter"),
     ],
 )
 def test_inputs_at_odds(monkeypatch, arguments, sentence):
@@ -185,10 +188,10 @@ def test_the_name_of_a_file_is_no_lede(tmp_path, monkeypatch):
     (tmp_path / "ledes.txt").write_text("a\n")
     (tmp_path / "my ledes.csv").write_text("a\n")
     for name in ("ledes.txt", "./ledes.txt", "my ledes.csv"):
-        with pytest.raises(ConfigError, match=f"{name} is a file; .* say --input {name}$"):
+        with pytest.raises(ConfigError, match=f"{name} is a file; .* use --input {name}$"):
             find_input(["Rain fell in Oslo.", name], None, None)
     for name in ("missing.txt", "folder/x.jsonl.gz", "x.xlsx"):
-        with pytest.raises(ConfigError, match=f"^{name} is neither a lede nor a file that is"):
+        with pytest.raises(ConfigError, match=f"^{name} is neither a lede nor an existing file"):
             find_input([name], None, None)
     for text in ("Rain fell in Oslo.", "Rain", "missing file.txt"):
         assert isinstance(find_input([text], None, None), Texts)
@@ -215,7 +218,9 @@ def test_parquet_by_any_name(tmp_path):
     given = find_input([], tmp_path / "x", None, "parquet")
     assert (given.columns, given.num_rows()) == (("lede",), 1)
     assert [one.text for one in given.records(whole=True)] == ["a"]
-    with pytest.raises(CorpusError, match=r"x: this is no text; say with --format what it is"):
+    with pytest.raises(
+        CorpusError, match=r"x: this is not a text file; set its format with --format: txt"
+    ):
         find_input([], tmp_path / "x", None)
 
 

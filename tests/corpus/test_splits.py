@@ -114,13 +114,13 @@ for day in (MAY, None, MAY - datetime.timedelta(days=9)):
             SplitConfig(by="date", valid_from=MAY, test_from=JUNE),
             {"train": 200, "valid": 50, "test": 2750},
             "split.valid_from = 1994-05-12 and split.test_from = 1994-06-12 leave only 200 of 3,000 "
-            "pairs for training (50 validate, 2,750 test); set another date, for the pairs are of "
+            "pairs for training (50 for validation, 2,750 for the test); choose another date: the pairs are from "
             "1994-05-03 to 1994-05-12",
         ),
         (
             SplitConfig(by="random", num_test=51),
             {"train": 50, "test": 51},
-            "split.num_test = 51 leaves only 50 of 101 pairs for training (0 validate, 51 test); "
+            "split.num_test = 51 leaves only 50 of 101 pairs for training (0 for validation, 51 for the test); "
             "draw fewer",
         ),
         (SplitConfig(by="random", num_test=50), {"train": 50, "test": 50}, ""),

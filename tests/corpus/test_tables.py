@@ -108,7 +108,7 @@ def test_dates(text, date):
     + ["1994-05-123", "1994-05", "null", "١٩٩٤-٠٥-١٢", "-1994-05-12"],
 )
 def test_what_is_no_date(text):
-    with pytest.raises(ValueError, match="is no date: it must be written YYYY-MM-DD"):
+    with pytest.raises(ValueError, match="is not a date in the form YYYY-MM-DD"):
         parse_date(text)
 
 
@@ -149,7 +149,7 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
         (6, "it is not UTF-8: byte 0xff at byte 2"),
         (7, "line 8 is not UTF-8: byte 0xfe at byte 2"),
         (9, "a closing quote is followed by text instead of a comma (lines 9 to 10 are lost)"),
-        (11, "a carriage return stands outside quotes"),
+        (11, "there is a carriage return outside quotes"),
     ]
     assert [row.text for row in rows if isinstance(row, BadRow)][3:5] == ["b\\xff,B", '"c']
     assert str(rows[1]) == f"{path}: line 3: 1 field, where the header has 2"
@@ -192,7 +192,7 @@ def test_missing_column_rejects_the_whole_file(tmp_path, name):
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (b"lede,headline,lede\n", "the column 'lede' is there 2 times"),
+        (b"lede,headline,lede\n", "the column 'lede' occurs 2 times"),
         (b"lede,headlin\xff\n", "not UTF-8: byte 0xff"),
         (b"\n\n", "there is no header row, only blank lines"),
         (b"lede,headline\n", "there is no column 'date'"),
@@ -218,7 +218,7 @@ def test_bad_date_is_a_bad_row(tmp_path, name):
     write_table(tmp_path / name, table, ["lede", "headline", "date"])
     first, second, third, fourth = rows_of(tmp_path / name, "date")
     assert (first.date, third.date, fourth.date) == (MAY, None, MAY)
-    assert second.reason == "'12 May' is no date: it must be written YYYY-MM-DD"
+    assert second.reason == "'12 May' is not a date in the form YYYY-MM-DD"
     assert second.line == {"x.jsonl": 2, "x.parquet": 2}.get(name, 3)
     assert {row.date for row in rows_of(tmp_path / name)} == {None}
 
@@ -237,7 +237,7 @@ def test_csv_delimiter_that_is_not_clear_rejects_the_file(tmp_path):
     path = written(tmp_path, "x.csv", "lede;headline;x|lede|headline\n1;2;3|4|5\n")
     (row,) = rows_of(path)
     assert isinstance(row, BadHeader)
-    assert row.reason.startswith("the delimiter is not clear: ")
+    assert row.reason.startswith("the delimiter is ambiguous: ")
     rows = read_table(path, lede="lede", headline="headline", date=None, delimiter="|")
     assert texts(list(rows)) == [("4", "5")]
 
@@ -291,9 +291,9 @@ def test_jsonl_bad_lines_do_not_stop_the_reader(tmp_path):
     assert [row.line for row in rows] == [1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
     found = [reason for _, reason in reasons(rows)]
     assert found[0].startswith("not JSON: Expecting")
-    assert found[1] == "the line is a list, and must be an object"
+    assert found[1] == "the line is a list but must be an object"
     assert found[2].startswith("there is no column 'headline' (the nearest is 'Headline')")
-    assert found[3] == "the value of 'lede' is a number, and must be a string"
+    assert found[3] == "the value of 'lede' is a number but must be a string"
     assert found[4] == "not usable JSON: it is nested too deeply"
     assert found[5].startswith("not usable JSON: Exceeds the limit")
     assert found[6] == "not UTF-8: byte 0xff at byte 1"
@@ -313,7 +313,7 @@ def test_what_is_wrong_with_json_reads_well():
     [("true", "true or false"), ("1.5", "a number"), ("[]", "a list"), ("{}", "an object")],
 )
 def test_what_is_no_string_is_named_as_in_json(value, name):
-    with pytest.raises(ValueError, match=f"the value of 'lede' is {name}, and must be a string"):
+    with pytest.raises(ValueError, match=f"the value of 'lede' is {name} but must be a string"):
         json_texts(json_object(f'{{"lede": {value}}}'), ["lede"])
 
 
@@ -323,7 +323,7 @@ def test_jsonl_dates(tmp_path):
     path = written(tmp_path, "x.jsonl", "\n".join([*lines, '{"lede": "a", "headline": "A"}']))
     rows = rows_of(path, "date")
     assert [row.date for row in rows[:3]] == [MAY, None, None]
-    assert reasons(rows)[0] == (4, "the value of 'date' is a number, and must be a string")
+    assert reasons(rows)[0] == (4, "the value of 'date' is a number but must be a string")
     assert reasons(rows)[1][1].startswith("there is no column 'date'")
     assert len(texts(rows_of(path))) == 5
 
@@ -416,7 +416,7 @@ def test_parquet_column_that_is_not_of_strings(tmp_path, column, kind):
     path = parquet(tmp_path, lede=column, headline=["A"])
     (row,) = rows_of(path)
     assert row.line == 0
-    assert row.reason.startswith(f"the column 'lede' is not of strings but of {kind}")
+    assert row.reason.startswith(f"the column 'lede' has values of type {kind}")
     assert row.file == str(path)
     path = parquet(tmp_path, lede=["a"], headline=["A"], date=column)
     assert reasons(rows_of(path, "date"))[0][0] == 0
@@ -432,7 +432,7 @@ def test_parquet_missing_and_doubled_columns(tmp_path):
     )
     table = pa.table([["a"], ["b"], ["A"]], names=["lede", "lede", "headline"])
     pq.write_table(table, path)
-    assert reasons(rows_of(path)) == [(0, "the column 'lede' is there 2 times")]
+    assert reasons(rows_of(path)) == [(0, "the column 'lede' occurs 2 times")]
 
 
 def test_parquet_text_that_is_not_utf8(tmp_path):
@@ -476,7 +476,7 @@ def test_broken_parquet_names_the_file(tmp_path):
     data = path.read_bytes()
     for broken in (b"PAR1", b"no table\n" * 100, data[:-1], data[: len(data) // 2]):
         (row,) = rows_of(written(tmp_path, "x.parquet", broken))
-        assert str(row).startswith(f"{path}: not a sound Parquet file: ")
+        assert str(row).startswith(f"{path}: not a valid Parquet file: ")
         assert "\n" not in row.reason
 
 
@@ -493,7 +493,7 @@ def test_parquet_that_breaks_half_way_gives_the_rows_before(tmp_path):
     assert len(pairs) >= 16_384
     assert texts(pairs) == [(text, text) for text in column[: len(pairs)]]
     assert broken.line == len(pairs) + 1
-    assert broken.reason.startswith("not a sound Parquet file")
+    assert broken.reason.startswith("not a valid Parquet file")
 
 
 # -- streams -----------------------------------------------------------------------------------
@@ -566,7 +566,7 @@ def test_only_the_named_columns_are_written_in_order(tmp_path):
 @pytest.mark.parametrize("value", ["a\tb", "a\n", "\r"])
 def test_tsv_refuses_what_it_cannot_hold(tmp_path, value):
     rows = [{"lede": "a", "headline": "A"}, {"lede": "b", "headline": value}]
-    with pytest.raises(CorpusError, match=r"x\.tsv: row 2 holds a tab or a line end"):
+    with pytest.raises(CorpusError, match=r"x\.tsv: row 2 has a tab or a line end"):
         write_table(tmp_path / "x.tsv", rows, LEDE_HEADLINE)
     assert list(tmp_path.iterdir()) == []
 
@@ -574,7 +574,7 @@ def test_tsv_refuses_what_it_cannot_hold(tmp_path, value):
 @pytest.mark.parametrize("suffix", WRITABLE)
 def test_failed_writing_leaves_the_old_file(tmp_path, suffix):
     path = written(tmp_path, f"x{suffix}", b"old")
-    with pytest.raises(CorpusError, match="row 2 holds half a character"):
+    with pytest.raises(CorpusError, match="row 2 has half a character"):
         write_table(path, [{"a": "x"}, {"a": "\ud800"}], ["a"])
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

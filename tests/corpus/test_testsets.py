@@ -46,7 +46,7 @@ def test_a_file_that_has_marks_in_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a=b,c.csv"
     path.write_text("lede,headline\nx,y\n")
     assert find_test_set(f"n={path}") == ("n", (path,))
-    with pytest.raises(ConfigError, match="'a=b,c' is no name"):
+    with pytest.raises(ConfigError, match="'a=b,c' is not a name"):
         find_test_set(str(path))
 
 
@@ -86,7 +86,7 @@ def test_every_row_must_be_a_pair(tmp_path: Path) -> None:
     (tmp_path / "h.txt").write_text("a\n")
     for given, sentence in [
         ("t.jsonl", r"t\.jsonl: line 2: "),
-        ("none.csv", "there is no pair in it"),
+        ("none.csv", "the file has no pairs"),
         ("missing.csv", "no such file"),
         (f"l.txt,{tmp_path / 'h.txt'}", r"l\.txt: line 2: this line has no partner"),
     ]:

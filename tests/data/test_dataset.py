@@ -172,7 +172,7 @@ class TestRefusal:
         [
             (
                 '{"format": "ledeline-dataset", "version": 99}',
-                "format version 99, and this ledeline",
+                "format version 99, but this ledeline",
             ),
             ('{"format": "other"}', "does not describe a dataset"),
             ("[]", "does not describe a dataset"),
@@ -189,7 +189,7 @@ class TestRefusal:
             Dataset(tmp_path / "nothing")
 
     def test_a_split_that_is_not_there(self, folder: Path) -> None:
-        with pytest.raises(DatasetError, match="has no split tset; there are: train, valid"):
+        with pytest.raises(DatasetError, match="has no split tset; it has: train, valid"):
             Dataset(folder)["tset"]
 
 

@@ -283,7 +283,7 @@ class TestSplits:
         prepared = run(tmp_path, TABLE, *options)
         assert prepared.warnings == (
             "split.valid_from = 2025-01-05 and split.test_from = 2025-01-06 leave only 4 of 20 pairs "
-            "for training (1 validate, 15 test); set another date, for the pairs are of 2025-01-01 to "
+            "for training (1 for validation, 15 for the test); choose another date: the pairs are from 2025-01-01 to "
             "2025-01-20",
         )
         files = [f"--corpus.root={tmp_path}", f"--dataset.output={tmp_path / 'again'}"]
@@ -298,7 +298,9 @@ class TestSplits:
     def test_a_split_without_a_pair_says_from_when_pairs_are(self, tmp_path: Path) -> None:
         rows = [row | {"date": f"2025-01-{day:02}"} for day, row in enumerate(stories(9), start=1)]
         write_jsonl(tmp_path / "train.jsonl", rows)
-        with pytest.raises(ConfigError, match=r"no pair .* valid; .* of 2025-01-01 to 2025-01-09$"):
+        with pytest.raises(
+            ConfigError, match=r"the split valid would be empty; .* from 2025-01-01 to 2025-01-09$"
+        ):
             run(tmp_path, TABLE, "--split.by=date", "--split.valid_from=2026-01-01")
 
     @pytest.mark.parametrize(
@@ -453,11 +455,11 @@ class TestBadRows:
         [
             (b"title;text\n", [], "semicolons; name yours with --corpus.lede and --corpus.headline"),
             (b"lede,headline\n", DATED, "; name yours with --corpus.lede and --corpus.headline, and --corpus.date"),
-            (b"lede;headline;x|lede|headline\n", [], "; name it with --corpus.delimiter"),
-            (b"lede,lede,headline\n", [], "the column 'lede' is there 2 times; mend it"),
+            (b"lede;headline;x|lede|headline\n", [], "; set it with --corpus.delimiter"),
+            (b"lede,lede,headline\n", [], "the column 'lede' occurs 2 times; correct it"),
             (b"lede,headline\xe9\n", [], "at byte 14; save the file as UTF-8"),
             (b"lede,headline\nx,\xe9\n", [], "; save the file as UTF-8, or skip such rows with --corpus.bad_rows=skip"),
-            (b"lede,headline\nx\n", [], "; mend it, or skip such rows with --corpus.bad_rows=skip"),
+            (b"lede,headline\nx\n", [], "; correct it, or skip such rows with --corpus.bad_rows=skip"),
         ],
     )  # fmt: skip
     def test_what_to_do_never_loses_all_rows(
@@ -497,7 +499,7 @@ class TestBadRows:
 
     def test_parallel_files_come_in_twos(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text("x\n")
-        with pytest.raises(CorpusError, match="a lede file, then its headline file"):
+        with pytest.raises(CorpusError, match=r"the number of files is odd: .*a\.txt"):
             run(tmp_path, TABLE, "--corpus.format=parallel", "--corpus.train=a.txt")
 
 

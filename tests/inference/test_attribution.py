@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ledeline.inference import attribution
-from ledeline.inference.attribution import by_words, force, spm_weights
+from ledeline.inference.attribution import by_words, spm_weights, teacher_force
 from ledeline.model.format.folder import load_model
 from ledeline.model.systems.encdec import EncDec
 from ledeline.text.subwords import BOS, EOS, PAD
@@ -38,31 +38,32 @@ def bare(make_model: Callable[..., Path]) -> EncDec:
 def sizes(model: EncDec, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Pairs and steps of each batch that goes through the model."""
     found: list[tuple[int, int]] = []
-    plain = model.force
+    plain = model.trace
 
     def spy(pairs: Any) -> Any:
         found.append(tuple(pairs.targets.shape))
         return plain(pairs)
 
-    monkeypatch.setattr(model, "force", spy)
+    monkeypatch.setattr(model, "trace", spy)
     return found
 
 
 @torch.inference_mode()
 def step_by_step(model: EncDec, source: list[int], words: list[int]) -> Iterator[torch.Tensor]:
     """The SPM's distribution at each step, as a search would come to it."""
-    assert model.spm is not None
     state, memory = model.encode(torch.tensor([source]))
     for word in words:
         _, state = model.step(torch.tensor([[word]]), state, memory)
-        yield model.spm(state.attentional)[0, 0]
+        predictions = model.source_predictions(state.decoder.attentional)
+        assert predictions is not None
+        yield predictions[0, 0]
 
 
 # --- forcing --------------------------------------------------------------------------------------
 
 
 def test_a_headline_has_a_row_for_each_sub_word_and_its_end(model: EncDec) -> None:
-    for (source, headline), seen in zip(PAIRS, force(model, PAIRS), strict=True):
+    for (source, headline), seen in zip(PAIRS, teacher_force(model, PAIRS), strict=True):
         assert seen.attention.shape == (len(headline) + 1, len(source))
         assert seen.q is not None
         assert seen.q.shape == (len(headline) + 1, model.vocabulary)
@@ -70,13 +71,15 @@ def test_a_headline_has_a_row_for_each_sub_word_and_its_end(model: EncDec) -> No
 
 
 def test_padding_goes_on_to_the_length_of_the_source(model: EncDec) -> None:
-    found = list(force(model, PAIRS, padded=True))
+    found = list(teacher_force(model, PAIRS, padded=True))
     assert [seen.attention.shape for seen in found] == [(7, 7), (3, 3), (5, 2), (5, 5)]
     assert [len(seen.q) for seen in found if seen.q is not None] == [7, 3, 5, 5]
 
 
 def test_padding_changes_nothing_before_it(model: EncDec) -> None:
-    for plain, padded in zip(force(model, PAIRS), force(model, PAIRS, padded=True), strict=True):
+    for plain, padded in zip(
+        teacher_force(model, PAIRS), teacher_force(model, PAIRS, padded=True), strict=True
+    ):
         rows = len(plain.attention)
         np.testing.assert_allclose(padded.attention[:rows], plain.attention, atol=1e-6)
         np.testing.assert_allclose(padded.q[:rows], plain.q, atol=1e-6)
@@ -84,21 +87,25 @@ def test_padding_changes_nothing_before_it(model: EncDec) -> None:
 
 def test_the_steps_are_headline_end_and_padding(model: EncDec) -> None:
     """Each step reads what the step before has written."""
-    for (source, headline), seen in zip(PAIRS, force(model, PAIRS, padded=True), strict=True):
+    for (source, headline), seen in zip(
+        PAIRS, teacher_force(model, PAIRS, padded=True), strict=True
+    ):
         words = [BOS, *headline, EOS, *repeat(PAD, len(source))][: len(seen.attention)]
         expected = torch.stack(list(step_by_step(model, source, words)))
         np.testing.assert_allclose(seen.q, expected, atol=1e-5)
 
 
 def test_pairs_of_a_batch_do_not_mix(model: EncDec) -> None:
-    for pair, seen in zip(PAIRS, force(model, PAIRS, padded=True), strict=True):
-        (alone,) = force(model, [pair], padded=True)
+    for pair, seen in zip(PAIRS, teacher_force(model, PAIRS, padded=True), strict=True):
+        (alone,) = teacher_force(model, [pair], padded=True)
         np.testing.assert_allclose(seen.attention, alone.attention, atol=1e-6)
         np.testing.assert_allclose(seen.q, alone.q, atol=1e-6)
 
 
 def test_without_spm_there_is_no_padding(bare: EncDec) -> None:
-    for plain, padded in zip(force(bare, PAIRS), force(bare, PAIRS, padded=True), strict=True):
+    for plain, padded in zip(
+        teacher_force(bare, PAIRS), teacher_force(bare, PAIRS, padded=True), strict=True
+    ):
         assert plain.q is None
         assert padded.q is None
         np.testing.assert_array_equal(padded.attention, plain.attention)
@@ -107,18 +114,18 @@ def test_without_spm_there_is_no_padding(bare: EncDec) -> None:
 def test_a_plain_forcing_takes_no_step_it_does_not_need(
     model: EncDec, sizes: list[tuple[int, int]]
 ) -> None:
-    list(force(model, PAIRS))
-    list(force(model, PAIRS, padded=True))
+    list(teacher_force(model, PAIRS))
+    list(teacher_force(model, PAIRS, padded=True))
     assert sizes == [(4, 5), (4, 7)]
 
 
 def test_batches_are_small_where_pairs_are_long(
     model: EncDec, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = list(force(model, PAIRS * 3, padded=True))
+    expected = list(teacher_force(model, PAIRS * 3, padded=True))
     sizes.clear()
     monkeypatch.setattr(attribution, "_MAX_STEPS", 12)
-    found = list(force(model, PAIRS * 3, batch_size=2, padded=True))
+    found = list(teacher_force(model, PAIRS * 3, batch_size=2, padded=True))
     assert [b for b, _ in sizes] == [1, 2, 1] * 3
     assert max(b * steps for b, steps in sizes) <= 12
     for one, other in zip(found, expected, strict=True):
@@ -126,7 +133,7 @@ def test_batches_are_small_where_pairs_are_long(
 
 
 def test_batches_have_so_many_pairs(model: EncDec, sizes: list[tuple[int, int]]) -> None:
-    list(force(model, PAIRS * 3, batch_size=5))
+    list(teacher_force(model, PAIRS * 3, batch_size=5))
     assert sizes == [(5, 5), (5, 5), (2, 5)]
 
 
@@ -134,12 +141,12 @@ def test_a_pair_beyond_the_limit_is_a_batch_of_its_own(
     model: EncDec, sizes: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attribution, "_MAX_STEPS", 1)
-    assert len(list(force(model, PAIRS))) == len(sizes) == 4
+    assert len(list(teacher_force(model, PAIRS))) == len(sizes) == 4
 
 
 def test_pairs_without_end(model: EncDec) -> None:
-    assert len(list(islice(force(model, repeat(PAIRS[0]), batch_size=3), 7))) == 7
-    assert list(force(model, [])) == []
+    assert len(list(islice(teacher_force(model, repeat(PAIRS[0]), batch_size=3), 7))) == 7
+    assert list(teacher_force(model, [])) == []
 
 
 # --- words ----------------------------------------------------------------------------------------

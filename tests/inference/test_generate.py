@@ -525,8 +525,8 @@ def test_a_column_that_is_there_is_not_replaced(tmp_path, given, output):
 
 
 MISFITS = [
-    ("in.csv", '"lede","n"\na,1\n"b\nc",2\n', "out.tsv", "line 3 holds a tab or a line end, which TSV"),
-    ("in.csv", '"lede","n\tm"\na,1\n', "out.tsv", "the header holds a tab"),
+    ("in.csv", '"lede","n"\na,1\n"b\nc",2\n', "out.tsv", "line 3 has a tab or a line end, which TSV"),
+    ("in.csv", '"lede","n\tm"\na,1\n', "out.tsv", "the header has a tab"),
     ("in.csv", "lede,a,a\n1,2,3\n", "out.jsonl", "the column 'a' occurs 2 times"),
     ("in.jsonl", '{"lede": "a"}\n{"lede": "b", "n": 1}', "out.csv", "line 2 has the key 'n', which"),
     ("in.jsonl", '{"lede": "a"}\n{"lede": "\\ud83d"}', "out.csv", "line 2 has half a character"),
@@ -559,7 +559,7 @@ def test_bytes_are_for_parquet_alone(tmp_path):
 
 def test_what_tsv_cannot_hold_in_a_stream_stops_after_whole_records(tmp_path):
     given = stream_of(b"a b c\nd e f\ng\th\ni\n")
-    with pytest.raises(CorpusError, match="standard input: line 3 holds a tab"):
+    with pytest.raises(CorpusError, match="standard input: line 3 has a tab"):
         run(given, tmp_path / "out.tsv")
     assert (tmp_path / "out.tsv").read_text() == "source\theadline\na b c\tA B\nd e f\tD E\n"
 
@@ -755,7 +755,7 @@ def test_json_of_another_input_is_left_alone(tmp_path):
 def test_a_file_of_another_kind_is_left_alone(tmp_path):
     for name in ("out.jsonl", "out.csv", "out.tsv", "out.parquet"):
         path = written(tmp_path, name, "precious notes without a line end")
-        with pytest.raises(CorpusError, match=r"not from this input|not a sound Parquet file"):
+        with pytest.raises(CorpusError, match=r"not from this input|not a valid Parquet file"):
             run(Texts(["a", "b"]), path, resume=True)
         assert path.read_text() == "precious notes without a line end"
 

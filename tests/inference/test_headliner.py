@@ -537,7 +537,7 @@ class TestModels:
             Headliner.load(model_folder, precision="float16", device="cpu")
 
     def test_int8_where_the_processor_has_none(self, monkeypatch, model_folder: Path) -> None:
-        monkeypatch.setattr("ledeline.inference.headliner.has_int8", lambda: False)
+        monkeypatch.setattr("ledeline.inference.engines.has_int8", lambda: False)
         assert Headliner.load(model_folder, device="cpu").precision == "float32"
         with pytest.raises(ModelError, match="VNNI"):
             Headliner.load(model_folder, precision="int8", device="cpu")

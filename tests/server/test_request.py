@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from ledeline.config import SearchConfig
 from ledeline.config.section import BadValue, at_least, fields, section
 from ledeline.server import schemas
-from ledeline.server.settings import Limits
+from ledeline.server.settings import LimitsConfig
 
-LIMITS = Limits(beam=7, n_best=3)
+LIMITS = LimitsConfig(beam=7, n_best=3)
 PROPERTIES: dict[str, Any] = schemas.request_schema(LIMITS).model_json_schema()["properties"]
 
 

@@ -210,7 +210,9 @@ def without_shares(table: str) -> list[str]:
 
 def test_the_api_shows_what_it_writes(headliner: Headliner) -> None:
     schemas = pytest.importorskip("ledeline.server.schemas")
-    (example,) = schemas.HeadlinesResponse.model_config["json_schema_extra"]["examples"][0]["headlines"]
+    (example,) = schemas.HeadlinesResponse.model_config["json_schema_extra"]["examples"][0][
+        "headlines"
+    ]
     check(headliner, example)
     (about,) = schemas.ModelResponse.model_config["json_schema_extra"]["examples"]
     check_description(about)

@@ -46,11 +46,11 @@ class Runs:
     """What runs left behind, and whether it is alike."""
 
     def lines(self, run: Path, *events: str) -> list[dict[str, Any]]:
-        """The lines of the journal that tell of these events."""
+        """The lines of metrics.jsonl with these events."""
         everything = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
         return [line for line in everything if line["event"] in events]
 
-    def figures(self, run: Path) -> list[dict[str, Any]]:
+    def metrics(self, run: Path) -> list[dict[str, Any]]:
         """What was reported of training and validation, but for the time it took."""
         passing = {"time", "pairs_per_second"}
         return [
@@ -77,7 +77,7 @@ class Runs:
         )
 
     def assert_losses_alike(self, run: list[dict[str, Any]], other: list[dict[str, Any]]) -> None:
-        """Figures are the same up to rounding."""
+        """Metrics are the same up to rounding."""
         for line, expected in zip(run, other, strict=True):
             assert line.pop("event") == expected.pop("event")
             assert line == pytest.approx(expected, rel=LOSSES, abs=0)

@@ -153,7 +153,7 @@ class TestRoundTrip:
         manifest = json.loads((saved / "checkpoint.json").read_text())
         assert manifest.keys() == {"format", "version", "step", "state", "files", "checksum"}
         assert manifest["format"] == "ledeline-checkpoint"
-        assert manifest["version"] == 1
+        assert manifest["version"] == 2
         assert manifest["step"] == 1200
         assert manifest["files"]["more/note.txt"] == {"bytes": 7, "crc32": zlib.crc32(b"read me")}
 
@@ -273,9 +273,15 @@ class TestRefusal:
     @pytest.mark.parametrize(
         ("version", "sentence"),
         [
-            (0, "by an older ledeline, in format version 0, and this ledeline reads version 1"),
+            (
+                0,
+                "by an older ledeline, in format version 0, and this ledeline reads versions 1 to 2",
+            ),
             (None, "by an older ledeline, in format version 0"),
-            (2, "by a newer ledeline, in format version 2, and this ledeline reads version 1"),
+            (
+                3,
+                "by a newer ledeline, in format version 3, and this ledeline reads versions 1 to 2",
+            ),
             ("1", r"checkpoint\.json was changed"),
             (True, r"checkpoint\.json was changed"),
         ],
@@ -301,12 +307,12 @@ class TestRefusal:
             checkpoints.open(7)
 
     def test_each_refusal_is_one_sentence(self, checkpoints: Checkpoints, saved: Path) -> None:
-        edit_manifest(saved, version=2)
+        edit_manifest(saved, version=3)
         with pytest.raises(CheckpointError) as caught:
             checkpoints.open(1200)
         assert str(caught.value) == (
-            f"{saved} cannot be used: it was written by a newer ledeline, in format version 2, and "
-            "this ledeline reads version 1; name another checkpoint"
+            f"{saved} cannot be used: it was written by a newer ledeline, in format version 3, and "
+            "this ledeline reads versions 1 to 2; name another checkpoint"
         )
 
 

@@ -27,11 +27,12 @@ from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train import cuda_graphs
 from ledeline.train.config import TrainConfig
-from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
-from ledeline.train.device_data import Resident
+from ledeline.train.cuda_graphs import MULTIPLE, CapturedSteps, CudaGraphs, can_capture
+from ledeline.train.device_data import DeviceSplit
 from ledeline.train.loop import train
+from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.processes import World
-from ledeline.train.step import Plain, Step, adam, set_rate
+from ledeline.train.step import EagerSteps, TrainStep
 from systems import addons
 
 SYSTEMS = [(False, False), (True, False), (False, True), (True, True)]
@@ -49,7 +50,7 @@ class Calls:
         self.num_warmed += 1
         work()
 
-    def rest(self) -> None: ...
+    def release_memory(self) -> None: ...
 
     def capture(self, work: Callable[[], None]) -> Callable[[], None]:
         self.num_captured += 1
@@ -72,11 +73,12 @@ def system(config: TrainConfig, gate: bool, spm: bool) -> TrainConfig:
 
 def made(
     config: TrainConfig, device: torch.device = CPU, kind: torch.dtype = torch.float32
-) -> Step:
+) -> TrainStep:
     dataset = Dataset(config.data.dataset)
     size = dataset.tokenizer.vocabulary_size
     model = build(config.model, size, config.train.seed, config.init).to(device, kind)
-    step = Step(model, model, adam(model), config)
+    optimizer = build_optimizer(config.optimizer, model.parameters(), device)
+    step = TrainStep(model, model, optimizer, config)
     set_rate(step.optimizer, config.optimizer.learning_rate)
     return step
 
@@ -86,13 +88,15 @@ def drawn(config: TrainConfig) -> Batches:
     return Batches(Dataset(config.data.dataset)["train"], **settings)
 
 
-def captured_steps(step: Step, batches: Batches, epochs: list[int], graphs: Any) -> Captured:
-    steps = Captured(step, batches, epochs, graphs)
+def captured_steps(
+    step: TrainStep, batches: Batches, epochs: list[int], graphs: Any
+) -> CapturedSteps:
+    steps = CapturedSteps(step, batches, epochs, graphs)
     steps.prepare(no_progress)
     return steps
 
 
-def weights(step: Step) -> dict[str, torch.Tensor]:
+def weights(step: TrainStep) -> dict[str, torch.Tensor]:
     return {name: one.detach().clone() for name, one in step.model.named_parameters()}
 
 
@@ -106,14 +110,14 @@ def test_pairs_on_the_device_are_those_of_the_model(
 ) -> None:
     config = changed(system(tiny, gate, spm), train={"batch_size": batch_size})
     model, batches = made(config).model, drawn(config)
-    resident = Resident(batches.split, model.num_steps, CPU)
+    on_device = DeviceSplit(batches.split, model.num_steps, CPU)
     plan = batches.plan(0)
     masked = 0
     for number in range(len(batches)):
         draw = Draw(plan, number)
         expected = model.pairs(batches.gather(draw))
         length, width = expected.sources.shape[1], expected.targets.shape[1]
-        pairs = resident.pairs(torch.from_numpy(draw.rows), length, width)
+        pairs = on_device.pairs(torch.from_numpy(draw.rows), length, width)
         for name in ("sources", "targets", "headline_mask"):
             ours, theirs = getattr(pairs, name), getattr(expected, name)
             assert ours.dtype == theirs.dtype
@@ -137,13 +141,13 @@ def test_the_last_pair_of_a_large_vocabulary_can_be_read_in_any_width(tmp_path: 
     writer.write_split("train", [chunk])
     writer.finish()
     split = Dataset(tmp_path)["train"]
-    resident = Resident(split, lambda sources, headlines: headlines + 1, CPU)
-    pairs = resident.pairs(torch.tensor([1, 1]), 2, 3)
+    on_device = DeviceSplit(split, lambda sources, headlines: headlines + 1, CPU)
+    pairs = on_device.pairs(torch.tensor([1, 1]), 2, 3)
     assert pairs.sources.tolist() == [[50_000, 7]] * 2
     assert pairs.targets.tolist() == [[5, 3, 0]] * 2
     assert pairs.target_mask is not None
     assert pairs.target_mask.tolist() == [[True, True, False]] * 2
-    assert resident.pairs(torch.tensor([0]), 3, 3).target_mask is None  # there is no other
+    assert on_device.pairs(torch.tensor([0]), 3, 3).target_mask is None  # there is no other
 
 
 # --- all shapes are known -------------------------------------------------------------------------
@@ -210,17 +214,17 @@ def test_a_length_has_one_height_which_holds_every_batch_of_it(
 
 def both(
     config: TrainConfig, kind: torch.dtype = torch.float32, num: int = 3
-) -> tuple[Step, Step, list[int]]:
+) -> tuple[TrainStep, TrainStep, list[int]]:
     """As many steps by each, from the same weights; the smallest batch, the largest, and so on."""
     plain, fast, batches = made(config, kind=kind), made(config, kind=kind), drawn(config)
-    one = Plain(plain, batches, World(0, 1, CPU))
+    one = EagerSteps(plain, batches, World(0, 1, CPU))
     other = captured_steps(fast, batches, [0], Calls())
     ordered = sorted(islice(batches.draws(), len(batches)), key=lambda pair: len(pair[0].rows))
     draws = [one for pair in zip(ordered, ordered[::-1], strict=True) for one in pair]
     for number, (draw, _) in enumerate(draws[:num]):
         for steps in (one, other):
             seed(1, number)
-            steps.take(draw)
+            steps.run(draw)
     return plain, fast, [len(draw.rows) for draw, _ in draws[:num]]
 
 
@@ -228,13 +232,13 @@ def both(
 def heights(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows of each batch that a step is given."""
     seen: list[int] = []
-    real = Step.__call__
+    real = TrainStep.__call__
 
-    def call(self: Step, pairs: Pairs, *more: Any) -> None:
+    def call(self: TrainStep, pairs: Pairs, *more: Any) -> None:
         seen.append(len(pairs.sources))
         real(self, pairs, *more)
 
-    monkeypatch.setattr(Step, "__call__", call)
+    monkeypatch.setattr(TrainStep, "__call__", call)
     return seen
 
 
@@ -263,7 +267,7 @@ def test_a_batch_that_is_filled_up_teaches_the_same(
 ) -> None:
     monkeypatch.setattr("ledeline.data.batches.FULL_ROWS", full_rows)
     config = changed(
-        system(tiny, gate, spm), model={"dropout": 0.0}, train={"batch_size": batch_size}
+        system(tiny, gate, spm), system={"dropout": 0.0}, train={"batch_size": batch_size}
     )
     plain, fast, sizes = both(config, kind)
     num_warmed = len(heights) - 2 * len(sizes)
@@ -276,7 +280,7 @@ def test_a_batch_that_is_filled_up_teaches_the_same(
     world = World(0, 1, CPU)
     ours, theirs = fast.accumulator.means(world), plain.accumulator.means(world)
     assert ours.num_pairs == theirs.num_pairs == sum(sizes)
-    assert ours.figures == pytest.approx(theirs.figures, rel=10 * close)
+    assert ours.metrics == pytest.approx(theirs.metrics, rel=10 * close)
     for (name, one), (_, other) in zip(weights(fast).items(), weights(plain).items(), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=close, msg=name)
     for one, other in zip(
@@ -296,7 +300,9 @@ def test_gradients_of_a_filled_up_batch(
         (group,) = self.param_groups
         seen.append({str(n): p.grad.clone() for n, p in enumerate(group["params"])})
 
-    config = changed(tiny, model={"dropout": 0.0}, train={"clip": 1e9, "batch_size": batch_size})
+    config = changed(
+        tiny, system={"dropout": 0.0}, train={"clip_norm": 1e9, "batch_size": batch_size}
+    )
     monkeypatch.setattr(torch.optim.Adam, "step", no_step)
     both(config, torch.float64, num=1)
     *_, one, other = seen  # warming up comes before them
@@ -316,7 +322,7 @@ def test_being_prepared_changes_nothing(tiny: TrainConfig) -> None:
     step, batches, graphs = made(tiny), drawn(tiny), Calls()
     before = weights(step)
     steps = captured_steps(step, batches, [0, 1], graphs)
-    assert graphs.num_warmed == graphs.num_captured == steps.figures["graphs"] > 3
+    assert graphs.num_warmed == graphs.num_captured == steps.setup_info["graphs"] > 3
     for name, value in weights(step).items():
         assert torch.equal(value, before[name])
     for state in step.optimizer.state.values():
@@ -326,13 +332,13 @@ def test_being_prepared_changes_nothing(tiny: TrainConfig) -> None:
 
 
 def test_a_shape_that_was_not_prepared_is_learned_all_the_same(tiny: TrainConfig) -> None:
-    config = changed(tiny, model={"dropout": 0.0})
+    config = changed(tiny, system={"dropout": 0.0})
     known, unknown, batches, graphs = made(config), made(config), drawn(config), Calls()
     one = captured_steps(known, batches, [0], Calls())
     other = captured_steps(unknown, batches, [], graphs)
     for draw, _ in islice(batches.draws(), 3):
-        one.take(draw)
-        other.take(draw)
+        one.run(draw)
+        other.run(draw)
     assert graphs.num_captured == 0
     assert all(map(torch.equal, weights(known).values(), weights(unknown).values()))
 
@@ -340,11 +346,11 @@ def test_a_shape_that_was_not_prepared_is_learned_all_the_same(tiny: TrainConfig
 def test_of_too_many_shapes_the_rarest_go_without(
     tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_graphs, "MOST_GRAPHS", 2)
+    monkeypatch.setattr(cuda_graphs, "MAX_GRAPHS", 2)
     batches, graphs = drawn(tiny), Calls()
     steps = captured_steps(made(tiny), batches, [0], graphs)
     for draw, _ in islice(batches.draws(), len(batches)):
-        steps.take(draw)
+        steps.run(draw)
     assert graphs.num_captured == 2
     assert 2 <= graphs.num_replayed < len(batches)
 
@@ -369,7 +375,7 @@ def fast_on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[Calls]:
 def test_a_run_ends_with_the_weights_of_a_plain_one(
     tmp_path: Path, tiny: TrainConfig, fast_on_cpu: list[Calls], runs: Any
 ) -> None:
-    config = changed(tiny, model={"dropout": 0.0})
+    config = changed(tiny, system={"dropout": 0.0})
     train(config, tmp_path / "fast")
     train(changed(config, run={"fast": False}), tmp_path / "plain")
     (graphs,) = fast_on_cpu
@@ -381,7 +387,7 @@ def test_a_run_ends_with_the_weights_of_a_plain_one(
     assert "graphs" not in runs.lines(tmp_path / "plain", "start")[0]
     steps = runs.lines(tmp_path / "fast", "stop")[0]["step"]
     assert graphs.num_replayed == steps  # none was taken in another way
-    runs.assert_losses_alike(runs.figures(tmp_path / "fast"), runs.figures(tmp_path / "plain"))
+    runs.assert_losses_alike(runs.metrics(tmp_path / "fast"), runs.metrics(tmp_path / "plain"))
     ours, theirs = (runs.weights(tmp_path / name) for name in ("fast", "plain"))
     for name, value in ours.items():
         torch.testing.assert_close(value, theirs[name], rtol=0, atol=1e-5)
@@ -402,7 +408,7 @@ def test_stopped_and_resumed_is_as_one(
 def test_a_run_may_change_between_fast_and_plain(
     tmp_path: Path, tiny: TrainConfig, fast_on_cpu: list[Calls], runs: Any
 ) -> None:
-    config = changed(tiny, model={"dropout": 0.0})
+    config = changed(tiny, system={"dropout": 0.0})
     train(config, tmp_path / "whole")
     for fast in (True, False, True, False):
         other = changed(config, run={"fast": fast})
@@ -437,7 +443,9 @@ def test_what_can_be_captured(tiny: TrainConfig) -> None:
 # --- on a GPU -------------------------------------------------------------------------------------
 
 
-def taken(config: TrainConfig, fast: bool, num: int = 3) -> tuple[Step, list[torch.Tensor], Any]:
+def taken(
+    config: TrainConfig, fast: bool, num: int = 3
+) -> tuple[TrainStep, list[torch.Tensor], Any]:
     """Some steps on the GPU; the gradients' norms, and the means of the losses."""
     device = torch.device("cuda", 0)
     step, batches, world = made(config, device), drawn(config), World(0, 1, device)
@@ -446,12 +454,12 @@ def taken(config: TrainConfig, fast: bool, num: int = 3) -> tuple[Step, list[tor
         steps: Any = (
             captured_steps(step, batches, [0], CudaGraphs())
             if fast
-            else Plain(step, batches, world)
+            else EagerSteps(step, batches, world)
         )
         step.model.train()
         for number, (draw, _) in enumerate(islice(batches.draws(), num)):
             seed(1, number)
-            steps.take(draw)
+            steps.run(draw)
             norms.append(step.norm.clone())
     return step, norms, step.accumulator.means(world)
 
@@ -468,7 +476,7 @@ def assert_alike(ours: Any, theirs: Any, close: float, gradients: float) -> None
     Single weights say little: Adam's first steps are as long where a gradient is only rounding.
     """
     (fast, fast_norms, fast_means), (plain, plain_norms, plain_means) = ours, theirs
-    assert fast_means.figures == pytest.approx(plain_means.figures, rel=close)
+    assert fast_means.metrics == pytest.approx(plain_means.metrics, rel=close)
     for one, other in zip(fast_norms, plain_norms, strict=True):
         torch.testing.assert_close(one, other, rtol=gradients, atol=0)
     moments = (
@@ -478,7 +486,7 @@ def assert_alike(ours: Any, theirs: Any, close: float, gradients: float) -> None
 
 
 @torch.no_grad()
-def later(step: Step, config: TrainConfig) -> float:
+def later(step: TrainStep, config: TrainConfig) -> float:
     """What the first batch costs now, in plain PyTorch."""
     batches, model = drawn(config), step.model.eval()
     with exact(), kernel_mode("plain"):
@@ -494,7 +502,7 @@ def test_captured_steps_on_cuda_are_the_plain_ones(
 ) -> None:
     config = changed(
         system(tiny, gate, spm),
-        model={"dropout": 0.0},
+        system={"dropout": 0.0},
         train={"batch_size": batch_size},
         run={"precision": "float32"},
     )
@@ -513,7 +521,9 @@ def test_captured_steps_on_cuda_are_the_plain_ones(
 def test_captured_steps_on_cuda_are_the_plain_ones_in_bfloat16(
     tiny: TrainConfig, gate: bool, spm: bool
 ) -> None:
-    config = changed(system(tiny, gate, spm), model={"dropout": 0.0}, run={"precision": "bfloat16"})
+    config = changed(
+        system(tiny, gate, spm), system={"dropout": 0.0}, run={"precision": "bfloat16"}
+    )
     assert_alike(taken(config, True), taken(config, False), 2e-2, 5e-2)
 
 
@@ -529,13 +539,13 @@ def test_full_batches_throw_the_same_dice_on_cuda(tiny: TrainConfig) -> None:
             steps: Any = (
                 captured_steps(step, batches, [0], CudaGraphs())
                 if fast
-                else Plain(step, batches, World(0, 1, device))
+                else EagerSteps(step, batches, World(0, 1, device))
             )
             step.model.train()
             for number, (draw, _) in enumerate(islice(batches.draws(), 6)):
                 seed(1, number)
-                steps.take(draw)
-            means.append(step.accumulator.means(World(0, 1, device)).figures)
+                steps.run(draw)
+            means.append(step.accumulator.means(World(0, 1, device)).metrics)
     assert means[0] == pytest.approx(means[1], rel=1e-4)
 
 
@@ -546,7 +556,7 @@ def test_the_same_seeds_give_the_same_bits_on_cuda(
     config = changed(tiny, run={"device": "cuda"})
     for name in ("one", "two"):
         train(config, tmp_path / name)
-    assert runs.figures(tmp_path / "one") == runs.figures(tmp_path / "two")
+    assert runs.metrics(tmp_path / "one") == runs.metrics(tmp_path / "two")
     assert runs.same(runs.weights(tmp_path / "one"), runs.weights(tmp_path / "two"))
 
 
@@ -560,13 +570,13 @@ def test_the_same_seeds_give_the_same_bits_at_the_papers_sizes_on_cuda(
     config = changed(
         tiny,
         data={"dataset": dataset},
-        model={"embedding_size": 200, "hidden_size": 400},
+        system={"embedding_size": 200, "hidden_size": 400},
         train={"batch_size": 256, "epochs": 3},
         run={"device": "cuda", "precision": precision},
     )
     outcomes = [train(config, tmp_path / name) for name in ("one", "two")]
     assert outcomes[0].train_state.step >= 60
-    assert runs.figures(tmp_path / "one") == runs.figures(tmp_path / "two")
+    assert runs.metrics(tmp_path / "one") == runs.metrics(tmp_path / "two")
     assert runs.same(runs.weights(tmp_path / "one"), runs.weights(tmp_path / "two"))
 
 
@@ -587,7 +597,7 @@ def test_stopped_and_resumed_is_as_one_on_cuda(
 def test_a_captured_run_goes_from_cuda_to_cpu_and_back(
     tmp_path: Path, tiny: TrainConfig, runs: Any
 ) -> None:
-    config = changed(tiny, model={"dropout": 0.0}, run={"precision": "float32"})
+    config = changed(tiny, system={"dropout": 0.0}, run={"precision": "float32"})
     train(config, tmp_path / "cpu")
     outcome = None
     for device, fast in (("cuda", True), ("cpu", True), ("cuda", False), ("cuda", True)):
@@ -606,7 +616,7 @@ def test_nothing_is_captured_after_the_start_on_cuda(
 ) -> None:
     begun = [0]
     real = torch.cuda.CUDAGraph.capture_begin
-    learned = Captured._learn
+    learned = CapturedSteps._learn
 
     def counted(self: Any, *arguments: Any, **named: Any) -> None:
         begun[0] += 1
@@ -614,12 +624,12 @@ def test_nothing_is_captured_after_the_start_on_cuda(
 
     calls = [0]
 
-    def learn(self: Captured, shape: cuda_graphs.Shape) -> None:
+    def learn(self: CapturedSteps, shape: cuda_graphs.Shape) -> None:
         calls[0] += 1
         learned(self, shape)
 
     monkeypatch.setattr(torch.cuda.CUDAGraph, "capture_begin", counted)
-    monkeypatch.setattr(Captured, "_learn", learn)
+    monkeypatch.setattr(CapturedSteps, "_learn", learn)
     train(changed(tiny, run={"device": "cuda"}), tmp_path / "run")
     start = runs.lines(tmp_path / "run", "start")[0]
     assert begun[0] == start["graphs"]

@@ -89,7 +89,7 @@ def test_killed_at_20_moments_a_run_ends_with_the_same_bits(
             assert (one.folder / file).read_bytes() == (other.folder / file).read_bytes()
     links = [(tmp_path / run / "best").readlink() for run in ("whole", "killed")]
     assert links[0] == links[1]
-    assert runs.figures(tmp_path / "whole") == runs.figures(tmp_path / "killed")
+    assert runs.metrics(tmp_path / "whole") == runs.metrics(tmp_path / "killed")
     hidden = [path.name for path in tmp_path.rglob(".*")]
     assert not hidden, "something was left behind"
 

@@ -13,37 +13,42 @@ from typing import Any
 import pytest
 import torch
 
-from ledeline.config import RunConfig
-from ledeline.config.toml import load, to_toml
+from ledeline.config import LoopConfig, RunConfig
+from ledeline.config.toml import to_toml
 from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.data.dataset import Dataset
 from ledeline.model.build import build
 from ledeline.model.format.folder import load_model
+from ledeline.model.systems.encdec import EncDecConfig
+from ledeline.model.systems.gru import GruConfig
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig
-from ledeline.train.loop import _steps_a_look, train
+from ledeline.train.config import TrainConfig, load_train_config
+from ledeline.train.loop import _steps_between_reports, train
 from ledeline.train.metrics_log import NO_TENSORBOARD
+from ledeline.train.optimizers import SgdConfig
 from ledeline.train.processes import World
-from ledeline.train.throughput import Pace
+from ledeline.train.schedules import ConstantSchedule
+from ledeline.train.throughput import Throughput
 from ledeline.train.validation import Validation
+from systems import addons
 
 
 class Memory(NullCallback):
     """A callback that remembers."""
 
     def __init__(self) -> None:
-        self.beginnings: list[RunStart] = []
+        self.starts: list[RunStart] = []
         self.seen: list[StepReport] = []
         self.validations: list[Validation] = []
         self.sentences: list[str] = []
 
-    def on_start(self, beginning: RunStart) -> None:
-        self.beginnings.append(beginning)
+    def on_start(self, start: RunStart) -> None:
+        self.starts.append(start)
 
-    def on_step(self, look: StepReport) -> None:
-        self.seen.append(look)
+    def on_step(self, report: StepReport) -> None:
+        self.seen.append(report)
 
     def on_validation(self, validation: Validation) -> None:
         self.validations.append(validation)
@@ -59,20 +64,20 @@ def changed(config: TrainConfig, **sections: dict[str, Any]) -> TrainConfig:
 
 def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     callback, folder = Memory(), tmp_path / "run"
-    outcome = train(tiny, folder, callback=callback)
+    result = train(tiny, folder, callback=callback)
     steps = len(callback.seen)
-    assert outcome.train_state.finished == "all 2 epochs are done"
-    assert outcome.train_state.step == steps == 2 * callback.seen[0].num_batches
-    assert not outcome.stopped
+    assert result.train_state.finished == "all 2 epochs are done"
+    assert result.train_state.step == steps == 2 * callback.seen[0].num_batches
+    assert not result.stopped
 
     # what is seen
-    assert [look.step for look in callback.seen] == list(range(1, steps + 1))
-    assert {look.epoch for look in callback.seen} == {1, 2}
+    assert [report.step for report in callback.seen] == list(range(1, steps + 1))
+    assert {report.epoch for report in callback.seen} == {1, 2}
     assert callback.seen[steps // 2 - 1].batch == callback.seen[0].num_batches
-    for look in callback.seen:
-        assert look.means.named.keys() == {"target", "source"}
-        assert look.norm > 0
-        assert look.pairs_per_second > 0
+    for report in callback.seen:
+        assert report.losses.named.keys() == {"target", "source"}
+        assert report.norm > 0
+        assert report.pairs_per_second > 0
     assert callback.seen[-1].seconds_left == 0
     assert [validation.epoch for validation in callback.validations] == [1, 2]
     for validation in callback.validations:
@@ -81,12 +86,12 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
         assert len(validation.samples) == 2
         assert all(sample.headline and sample.links for sample in validation.samples)
     assert (
-        callback.validations[1].means.named["target"]
-        < callback.validations[0].means.named["target"]
+        callback.validations[1].losses.named["target"]
+        < callback.validations[0].losses.named["target"]
     )
 
     # what is kept
-    assert load(TrainConfig, folder / "config.toml") == tiny
+    assert load_train_config(folder / "config.toml") == tiny
     about = json.loads((folder / "run.json").read_text())
     assert about["dataset"] == Dataset(tiny.data.dataset).checksum
     assert about["torch"] == torch.__version__
@@ -102,13 +107,13 @@ def test_a_run_tells_and_keeps_what_it_should(tmp_path: Path, tiny: TrainConfig,
 
     # the last two and the best
     last_two = [steps - steps % 7, steps] if steps % 7 else [steps - 7, steps]
-    expected = sorted({*last_two, outcome.train_state.best_step})
+    expected = sorted({*last_two, result.train_state.best_step})
     assert Checkpoints(folder / "checkpoints").steps() == expected
-    assert (folder / "best").resolve().name == f"{outcome.train_state.best_step:08}"
+    assert (folder / "best").resolve().name == f"{result.train_state.best_step:08}"
     loaded = load_model(folder / "best")
     assert loaded.tokenizer.profile.name == "natural"
     assert runs.same(
-        dict(loaded.model.state_dict()), runs.weights(folder, outcome.train_state.best_step)
+        dict(loaded.model.state_dict()), runs.weights(folder, result.train_state.best_step)
     )
 
 
@@ -127,14 +132,14 @@ def test_the_losses_reported_are_those_of_the_model(tmp_path: Path, tiny: TrainC
     """The first step's loss, computed apart: with dropout off it is that of the fresh model."""
     from ledeline.data.batches import Batches
 
-    config = changed(tiny, model={"dropout": 0.0}, run={"report_every": 1})
+    config = changed(tiny, system={"dropout": 0.0}, run={"report_every": 1})
     callback = Memory()
     train(config, tmp_path / "run", callback=callback)
     dataset = Dataset(config.data.dataset)
     model = build(config.model, dataset.tokenizer.vocabulary_size, config.train.seed, config.init)
     batch = next(Batches(dataset["train"], size=4, seed=config.train.seed).epoch(0))
     losses = model(model.pairs(batch))
-    first = callback.seen[0].means
+    first = callback.seen[0].losses
     assert first.named["target"] == pytest.approx(losses.named["target"].mean().item(), rel=1e-6)
     assert first.named["source"] == pytest.approx(losses.named["source"].mean().item(), rel=1e-6)
     tokens = float((batch.headline_lengths + 1).sum())
@@ -149,10 +154,12 @@ def test_the_first_step_is_adams_with_a_clipped_gradient(
 ) -> None:
     from ledeline.data.batches import Batches
 
-    config = changed(tiny, model={"dropout": 0.0}, train={"clip": 0.5}, run={"checkpoint_every": 1})
+    config = changed(
+        tiny, system={"dropout": 0.0}, train={"clip_norm": 0.5}, run={"checkpoint_every": 1}
+    )
     callback = Memory()
     train(config, tmp_path / "run", max_minutes=0, callback=callback)
-    assert [look.step for look in callback.seen] == [1]
+    assert [report.step for report in callback.seen] == [1]
     dataset = Dataset(config.data.dataset)
     model = build(config.model, dataset.tokenizer.vocabulary_size, config.train.seed, config.init)
     optimizer = torch.optim.Adam(model.parameters(), 0.001)
@@ -185,11 +192,11 @@ class TestResume:
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         train(tiny, tmp_path / "whole")
-        outcomes = [train(tiny, tmp_path / "parts", max_minutes=0)]
-        while outcomes[-1].stopped:
-            outcomes.append(train(tiny, tmp_path / "parts", resume=True, max_minutes=0))
-        assert outcomes[0].stopped == "0 minutes"
-        assert len(outcomes) > 10
+        results = [train(tiny, tmp_path / "parts", max_minutes=0)]
+        while results[-1].stopped:
+            results.append(train(tiny, tmp_path / "parts", resume=True, max_minutes=0))
+        assert results[0].stopped == "time limit of 0 minutes reached"
+        assert len(results) > 10
         assert runs.same(runs.weights(tmp_path / "whole"), runs.weights(tmp_path / "parts"))
         assert (tmp_path / "whole/best").readlink() == (tmp_path / "parts/best").readlink()
 
@@ -213,8 +220,8 @@ class TestResume:
         assert runs.same(runs.weights(tmp_path / "whole"), runs.weights(tmp_path / "parts"))
 
     def test_nothing_to_resume_is_a_beginning(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        outcome = train(tiny, tmp_path / "run", resume=True)
-        assert outcome.train_state.finished
+        result = train(tiny, tmp_path / "run", resume=True)
+        assert result.train_state.finished
 
     def test_a_run_folder_is_not_overwritten(self, tmp_path: Path, tiny: TrainConfig) -> None:
         (tmp_path / "run").mkdir()
@@ -224,23 +231,40 @@ class TestResume:
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 
     @pytest.mark.parametrize(
-        ("section", "key", "value"),
+        ("key", "other"),
         [
-            ("model", "hidden_size", 9),
-            ("spm", "enabled", False),
-            ("gate", "enabled", False),
-            ("train", "batch_size", 5),
-            ("train", "seed", 9),
+            ("system.hidden_size", {"system": EncDecConfig(embedding_size=6, hidden_size=9)}),
+            ("system.name", {"system": GruConfig(embedding_size=6, hidden_size=8)}),
+            ("sgate.enabled", {"addons": addons(spm=True)}),
+            ("spm.enabled", {"addons": addons(sgate=True)}),
+            ("optimizer.name", {"optimizer": SgdConfig()}),
+            ("train.batch_size", {"train": LoopConfig(batch_size=5, epochs=2)}),
+            ("train.seed", {"train": LoopConfig(batch_size=4, epochs=2, seed=9)}),
         ],
     )
     def test_another_model_cannot_go_on(
-        self, tmp_path: Path, tiny: TrainConfig, section: str, key: str, value: object
+        self, tmp_path: Path, tiny: TrainConfig, key: str, other: dict[str, Any]
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
-        other = changed(tiny, **{section: {key: value}})
-        with pytest.raises(TrainingError, match=rf"was begun with {section}\.{key} = "):
-            train(other, tmp_path / "run", resume=True)
-        assert load(TrainConfig, tmp_path / "run" / "config.toml") == tiny
+        with pytest.raises(TrainingError, match=rf"was begun with {re.escape(key)} = "):
+            train(replace(tiny, **other), tmp_path / "run", resume=True)
+        assert load_train_config(tmp_path / "run" / "config.toml") == tiny
+
+    def test_what_may_change_is_said(self, tmp_path: Path, tiny: TrainConfig) -> None:
+        train(tiny, tmp_path / "run", max_minutes=0)
+        other = changed(tiny, system={"dropout": 0.1}, optimizer={"learning_rate": 0.01})
+        other = replace(
+            other, schedule=ConstantSchedule(), addons=addons(sgate=True, spm=True, c=5.0)
+        )
+        callback = Memory()
+        train(other, tmp_path / "run", resume=True, max_minutes=0, callback=callback)
+        assert callback.sentences == [
+            "system.dropout was 0.3 and is 0.1 from here on",
+            "spm.c was 10.0 and is 5.0 from here on",
+            "optimizer.learning_rate was 0.001 and is 0.01 from here on",
+            "schedule.name was halving and is constant from here on",
+            "schedule.halve_from was 10 and is None from here on",
+        ]
 
     def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
@@ -255,14 +279,14 @@ class TestResume:
         assert any(
             str(newest) in sentence and "not used" in sentence for sentence in callback.sentences
         )
-        assert callback.beginnings[0].step > 0
+        assert callback.starts[0].step > 0
         assert runs.same(runs.weights(tmp_path / "run"), whole)
 
     def test_a_foreign_checkpoint_is_named_and_the_one_before_used(
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
     ) -> None:
         train(tiny, tmp_path / "run")
-        train(changed(tiny, model={"hidden_size": 9}), tmp_path / "other")
+        train(changed(tiny, system={"hidden_size": 9}), tmp_path / "other")
         whole = runs.weights(tmp_path / "run")
         newest = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         (tmp_path / "other" / "checkpoints" / newest.name).rename(tmp_path / "foreign")
@@ -293,7 +317,7 @@ class TestResume:
         train(changed(tiny, data={"dataset": moved}), tmp_path / "run", resume=True, max_minutes=0)
         checkpoint = sorted((tmp_path / "run" / "checkpoints").iterdir())[-1]
         state = json.loads((checkpoint / "checkpoint.json").read_text())["state"]
-        assert state["belongs"]["dataset"] == Dataset(moved).checksum
+        assert state["belongs_to"]["dataset"] == Dataset(moved).checksum
 
     def test_metrics_hold_each_step_once(
         self, tmp_path: Path, tiny: TrainConfig, runs: Any
@@ -363,18 +387,22 @@ class TestCheckpointsInTime:
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0.002, 125), (0.1, 2), (3.0, 1), (0.0, 250_000)])
 def test_looks_are_as_far_apart_as_they_may_cost(seconds: float, steps: int) -> None:
-    assert _steps_a_look(World(0, 1, torch.device("cuda")), Pace(1.0, seconds)) == steps
-    assert _steps_a_look(World(0, 1, torch.device("cpu")), Pace(1.0, seconds)) == 1
+    assert (
+        _steps_between_reports(World(0, 1, torch.device("cuda")), Throughput(1.0, seconds)) == steps
+    )
+    assert _steps_between_reports(World(0, 1, torch.device("cpu")), Throughput(1.0, seconds)) == 1
 
 
 class TestEndings:
     def test_early_stopping_keeps_the_best(self, tmp_path: Path, tiny: TrainConfig) -> None:
-        config = changed(tiny, train={"epochs": 40, "learning_rate": 0.1, "patience": 2})
+        config = changed(
+            tiny, optimizer={"learning_rate": 0.1}, train={"epochs": 40, "patience": 2}
+        )
         callback = Memory()
-        outcome = train(config, tmp_path / "run", callback=callback)
-        losses = [validation.means.per_token for validation in callback.validations]
-        assert outcome.train_state.finished == "validation has not improved for 2 epochs"
-        assert min(losses) == outcome.train_state.best_loss
+        result = train(config, tmp_path / "run", callback=callback)
+        losses = [validation.losses.per_token for validation in callback.validations]
+        assert result.train_state.finished == "validation has not improved for 2 epochs"
+        assert min(losses) == result.train_state.best_loss
         assert losses.index(min(losses)) == len(losses) - 3
         assert [validation.best for validation in callback.validations][-3:] == [True, False, False]
 
@@ -383,14 +411,14 @@ class TestEndings:
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
         good = runs.weights(tmp_path / "run")
-        wild = changed(tiny, train={"learning_rate": 1e37})
-        with pytest.raises(TrainingError, match=r"went astray at step \d+: .*(nan|inf).*--resume"):
+        wild = changed(tiny, optimizer={"learning_rate": 1e37})
+        with pytest.raises(TrainingError, match=r"diverged at step \d+: .*(nan|inf).*--resume"):
             train(wild, tmp_path / "run", resume=True)
         for value in runs.weights(tmp_path / "run").values():
             assert value.isfinite().all()
         assert runs.same(runs.weights(tmp_path / "run"), good)
-        outcome = train(tiny, tmp_path / "run", resume=True)
-        assert outcome.train_state.finished
+        result = train(tiny, tmp_path / "run", resume=True)
+        assert result.train_state.finished
 
     def test_the_disk_is_full(
         self, tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch, runs: Any
@@ -441,6 +469,7 @@ def test_a_signal_stops_with_a_checkpoint(
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell may ignore it
     )
     deadline = time.monotonic() + 100
     while not list(tmp_path.glob("run/checkpoints/0*")) and time.monotonic() < deadline:
@@ -449,7 +478,7 @@ def test_a_signal_stops_with_a_checkpoint(
     output, errors = process.communicate(timeout=100)
     assert process.returncode == 128 + number, errors
     assert "Traceback" not in errors
-    step = re.search(r"stopped at step (\d+) by (Ctrl-C|SIGTERM)", output)
+    step = re.search(r"stopped at step (\d+): (Ctrl-C|SIGTERM); resume with", output)
     assert step is not None
     assert "ledeline train run/config.toml --run run --resume" in output
     checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
@@ -462,7 +491,7 @@ def test_bfloat16_trains(tmp_path: Path, tiny: TrainConfig, runs: Any) -> None:
     callback, exact = Memory(), Memory()
     train(config, tmp_path / "bf16", callback=callback)
     train(changed(tiny, train={"epochs": 1}), tmp_path / "f32", callback=exact)
-    ours, theirs = (w.validations[0].means.named["target"] for w in (callback, exact))
+    ours, theirs = (w.validations[0].losses.named["target"] for w in (callback, exact))
     assert ours == pytest.approx(theirs, rel=0.02)
     assert ours != theirs
     assert all(value.dtype == torch.float32 for value in runs.weights(tmp_path / "bf16").values())
@@ -493,6 +522,6 @@ def test_a_gpu_trains_and_its_checkpoint_goes_on_anywhere(
 ) -> None:
     on = {device: replace(tiny, run=replace(tiny.run, device=device)) for device in ("cuda", "cpu")}
     train(on["cuda"], tmp_path / "run", max_minutes=0)
-    outcome = train(on["cpu"], tmp_path / "run", resume=True)
-    assert math.isfinite(outcome.train_state.best_loss)
+    result = train(on["cpu"], tmp_path / "run", resume=True)
+    assert math.isfinite(result.train_state.best_loss)
     assert isinstance(on["cpu"].run, RunConfig)

@@ -16,7 +16,7 @@ from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train import validation
 from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
-from ledeline.train.losses import Means
+from ledeline.train.losses import MeanLosses
 from ledeline.train.precision import precision, refuse_unsupported
 from ledeline.train.processes import World
 from ledeline.train.validation import validation_loss
@@ -38,14 +38,14 @@ def model(tiny: TrainConfig) -> EncDec:
     return model
 
 
-def validated(config: TrainConfig, model: EncDec, size: int = 4) -> Means:
+def validated(config: TrainConfig, model: EncDec, size: int = 4) -> MeanLosses:
     config = replace(config, train=replace(config.train, batch_size=size))
     return validation_loss(model, Dataset(config.data.dataset), config, CPU)
 
 
 @torch.no_grad()
 def by_hand(config: TrainConfig, model: EncDec, bfloat16: bool) -> dict[str, float]:
-    """The figures of validation, pair by pair."""
+    """The metrics of validation, pair by pair."""
     pairs = [*map(Dataset(config.data.dataset)["valid"].__getitem__, range(12))]
     model.eval()
     with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
@@ -95,12 +95,12 @@ def test_on_a_cpu_validation_is_exact(tiny: TrainConfig, model: EncDec, wanted: 
     for size in (1, 4, 12):
         means = validated(of(tiny, wanted), model, size)
         assert means.num_pairs == 12
-        assert means.figures == pytest.approx(expected, rel=1e-6)
+        assert means.metrics == pytest.approx(expected, rel=1e-6)
 
 
 @needs_bfloat16
 def test_validation_in_bfloat16(tiny: TrainConfig, model: EncDec) -> None:
-    ours = validated(of(tiny, "bfloat16"), model, 1).figures
+    ours = validated(of(tiny, "bfloat16"), model, 1).metrics
     assert ours == pytest.approx(by_hand(tiny, model, bfloat16=True), rel=1e-6)
     exact = by_hand(tiny, model, bfloat16=False)
     assert ours == pytest.approx(exact, rel=0.02)
@@ -127,9 +127,9 @@ def test_steps_losses_and_links_have_the_same_and_headlines_are_exact(
 
         return call
 
-    for place, name in ((validation, "greedy"), (validation, "force"), (EncDec, "forward")):
+    for place, name in ((validation, "greedy"), (validation, "teacher_force"), (EncDec, "forward")):
         monkeypatch.setattr(place, name, spy(name, getattr(place, name)))
     config = of(tiny, wanted)
     train(replace(config, train=replace(config.train, epochs=1)), tmp_path / "run")
-    assert seen == {"forward": {bfloat16}, "force": {bfloat16}, "greedy": {False}}
+    assert seen == {"forward": {bfloat16}, "teacher_force": {bfloat16}, "greedy": {False}}
     assert not torch.is_autocast_enabled("cpu")

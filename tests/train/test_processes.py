@@ -35,7 +35,7 @@ from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.config import TrainConfig
 from ledeline.train.optimizers import AdamConfig
-from ledeline.train.processes import World, joined
+from ledeline.train.processes import World, join_processes
 from systems import addons
 
 # Adam divides a gradient by its own size. Where a gradient is little but rounding, so is the step,
@@ -100,13 +100,13 @@ def alone(toml: Path, nursery: "Nursery", tmp_path_factory: pytest.TempPathFacto
 def train_state(run: Path) -> dict[str, Any]:
     """Where a run stands by its newest checkpoint, every byte of which is looked at."""
     checkpoints = Checkpoints(run / "checkpoints")
-    found: dict[str, Any] = checkpoints.open(checkpoints.steps()[-1]).state["standing"]
+    found: dict[str, Any] = checkpoints.open(checkpoints.steps()[-1]).state["train_state"]
     return found
 
 
 def assert_alike(runs: Any, run: Path, other: Path) -> None:
     """The same up to rounding: losses, norms, validation, the best step and the weights."""
-    runs.assert_losses_alike(runs.figures(run), runs.figures(other))
+    runs.assert_losses_alike(runs.metrics(run), runs.metrics(other))
     assert (run / "best").readlink() == (other / "best").readlink()
     for key in ("step", "position", "best_step", "finished"):
         assert train_state(run)[key] == train_state(other)[key]
@@ -117,7 +117,7 @@ def assert_alike(runs: Any, run: Path, other: Path) -> None:
 
 def assert_same(runs: Any, run: Path, other: Path) -> None:
     """The same to the last bit."""
-    assert runs.figures(run) == runs.figures(other)
+    assert runs.metrics(run) == runs.metrics(other)
     assert train_state(run) == train_state(other)
     assert runs.same(runs.weights(run), runs.weights(other))
 
@@ -214,7 +214,7 @@ class TestTorchrun:
             assert launched.wait() != 0  # torchrun's own word for a signal
         stopped = train_state(run)["step"]
         assert stopped == runs.num_steps(run) >= 10
-        assert f"stopped at step {stopped} by SIGTERM" in launched.output
+        assert f"stopped at step {stopped}: SIGTERM" in launched.output
 
         arguments = [toml, "--run", run, "--resume"]
         with Launched(tmp_path / "second", *arguments, patience=2) as launched:
@@ -342,7 +342,7 @@ class TestEquality:
         assert max(sizes) > 3
         run = tmp_path / "run"
         assert nursery.together(3, tmp_path, toml, "--run", run, "--train.epochs=1") == [0, 0, 0]
-        runs.assert_losses_alike(runs.figures(run), runs.figures(alone)[: len(batches) + 1])
+        runs.assert_losses_alike(runs.metrics(run), runs.metrics(alone)[: len(batches) + 1])
 
     @pytest.mark.parametrize(
         "changes",
@@ -370,7 +370,10 @@ class TestResuming:
         assert nursery.together(2, tmp_path, toml, "--run", run, *limit) == [0, 0]
         stopped = train_state(run)["step"]
         assert stopped == runs.num_steps(run)
-        assert f"stopped at step {stopped} by 0.005 minutes" in (tmp_path / "log-0").read_text()
+        assert (
+            f"stopped at step {stopped}: time limit of 0.005 minutes reached"
+            in (tmp_path / "log-0").read_text()
+        )
         assert nursery.together(1, tmp_path, toml, "--run", run, "--resume") == [0]
         assert_alike(runs, run, alone)
 
@@ -481,25 +484,25 @@ def no_torchrun(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 class TestAlone:
     def test_a_single_process_is_all_there_is(self, no_torchrun: pytest.MonkeyPatch) -> None:
         model = nn.Linear(2, 2)
-        with joined("cpu") as world:
+        with join_processes("cpu") as world:
             assert (world.rank, world.size, world.device) == (0, 1, torch.device("cpu"))
-            assert world.leads
+            assert world.is_leader
             assert world.sum([0.1, 2, math.inf]) == [0.1, 2, math.inf]
             assert world.any(True)
             assert not world.any(False)
-            world.agree("anything", "nothing")
+            world.require_same("anything", "nothing")
             assert world.wrap(model) is model
             assert not distributed.is_initialized()
 
     def test_only_the_first_leads(self) -> None:
         ranks = [World(rank, 3, torch.device("cpu")) for rank in range(3)]
-        assert [world.leads for world in ranks] == [True, False, False]
+        assert [world.is_leader for world in ranks] == [True, False, False]
 
     def test_half_an_address_is_refused(self, no_torchrun: pytest.MonkeyPatch) -> None:
         no_torchrun.setenv("WORLD_SIZE", "2")
         no_torchrun.setenv("RANK", "0")
         sentence = r"WORLD_SIZE = 2 .* MASTER_ADDR, MASTER_PORT is not set"
-        with pytest.raises(ConfigError, match=sentence), joined("cpu"):
+        with pytest.raises(ConfigError, match=sentence), join_processes("cpu"):
             pass
 
     def test_one_that_meets_nobody_says_so(self, no_torchrun: pytest.MonkeyPatch) -> None:
@@ -509,7 +512,7 @@ class TestAlone:
         no_torchrun.setattr(processes, "JOIN_TIMEOUT", timedelta(seconds=0.3))
         handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
         sentence = r"process 0 did not meet .* docs/scale\.md"
-        with pytest.raises(TrainingError, match=sentence), joined("cpu"):
+        with pytest.raises(TrainingError, match=sentence), join_processes("cpu"):
             pass
         assert not distributed.is_initialized()
         assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
@@ -539,8 +542,8 @@ class TestAlone:
         no_torchrun.setattr(distributed, "get_rank", lambda: 1)
         no_torchrun.setattr(distributed, "is_initialized", lambda: True)
         no_torchrun.setattr(distributed, "destroy_process_group", lambda: closed.append(True))
-        with pytest.raises(raised) if raised else nullcontext(), joined("cpu") as world:
-            assert (world.rank, world.size, world.leads) == (1, 2, False)
+        with pytest.raises(raised) if raised else nullcontext(), join_processes("cpu") as world:
+            assert (world.rank, world.size, world.is_leader) == (1, 2, False)
             if error is not None:
                 raise error
         assert (backends, closed) == (["gloo"], [True])

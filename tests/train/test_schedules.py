@@ -9,6 +9,7 @@ from ledeline.train.schedules import (
     SCHEDULES,
     ConstantSchedule,
     HalvingSchedule,
+    RunPosition,
     Schedule,
     WarmupCosineSchedule,
     WarmupInverseSqrtSchedule,
@@ -20,14 +21,14 @@ STEPS_PER_EPOCH, EPOCHS = 10, 3
 def factors(schedule: Schedule, epochs: int = EPOCHS) -> list[float]:
     """The factor of every step of a run."""
     return [
-        schedule.factor(step, step // STEPS_PER_EPOCH, STEPS_PER_EPOCH, epochs)
+        schedule.factor(RunPosition(step, step // STEPS_PER_EPOCH, STEPS_PER_EPOCH, epochs))
         for step in range(epochs * STEPS_PER_EPOCH)
     ]
 
 
 class TestHalving:
     def test_it_begins_at_the_tenth_epoch(self) -> None:
-        found = [HalvingSchedule().factor(0, epoch, 1, 15) for epoch in range(15)]
+        found = [HalvingSchedule().factor(RunPosition(epoch, epoch, 1, 15)) for epoch in range(15)]
         assert found == [1.0] * 9 + [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64]
 
     def test_another_first_epoch(self) -> None:
@@ -54,8 +55,9 @@ class TestWarmupCosine:
     def test_what_is_left_at_the_end(self) -> None:
         schedule = WarmupCosineSchedule(warmup_steps=4, final=0.2)
         assert factors(schedule)[4 + 13] == pytest.approx(0.6)
-        assert schedule.factor(30, 3, STEPS_PER_EPOCH, EPOCHS) == pytest.approx(0.2)
-        assert schedule.factor(99, 9, STEPS_PER_EPOCH, EPOCHS) == pytest.approx(0.2)
+        for step in (30, 99):  # behind the last one
+            at = RunPosition(step, step // STEPS_PER_EPOCH, STEPS_PER_EPOCH, EPOCHS)
+            assert schedule.factor(at) == pytest.approx(0.2)
 
     def test_without_a_warm_up(self) -> None:
         found = factors(WarmupCosineSchedule(warmup_steps=0))
@@ -84,7 +86,7 @@ class TestWarmupInverseSqrt:
         size, number = 512, step + 1
         published = size**-0.5 * min(number**-0.5, number * 4000**-1.5)
         rate = (size * 4000) ** -0.5
-        ours = rate * WarmupInverseSqrtSchedule().factor(step, 0, 10**6, 1)
+        ours = rate * WarmupInverseSqrtSchedule().factor(RunPosition(step, 0, 10**6, 1))
         assert ours == pytest.approx(published)
 
 

@@ -60,8 +60,9 @@ class TestStart:
     def test_the_weights_are_anothers(
         self, tmp_path: Path, tiny: TrainConfig, other: Path, runs: Any
     ) -> None:
-        almost_still = {"start_from": other, "learning_rate": 1e-12, "epochs": 1}
-        train(changed(tiny, train=almost_still), tmp_path / "run")
+        start = {"start_from": other, "epochs": 1}
+        almost_still = changed(tiny, train=start, optimizer={"learning_rate": 1e-12})
+        train(almost_still, tmp_path / "run")
         before, after = (
             dict(load_model(one).model.state_dict()) for one in (other, tmp_path / "run" / "best")
         )
@@ -114,16 +115,16 @@ class TestKeptEpochs:
             run={"keep_epochs": number, "checkpoint_every": 0},
             validation={"headlines": 0},
         )
-        outcome = train(config, tmp_path / "run")
-        steps = outcome.train_state.step // 5
+        result = train(config, tmp_path / "run")
+        steps = result.train_state.step // 5
         kept = {step // steps for step in Checkpoints(tmp_path / "run" / "checkpoints").steps()}
-        assert kept == {*epochs, outcome.train_state.best_step // steps}
+        assert kept == {*epochs, result.train_state.best_step // steps}
 
     def test_those_between_epochs_do_not(self, tmp_path: Path, tiny: TrainConfig) -> None:
         config = changed(tiny, train={"epochs": 3}, run={"keep_epochs": 3, "checkpoint_every": 5})
-        outcome = train(config, tmp_path / "run")
+        result = train(config, tmp_path / "run")
         steps, there = (
-            outcome.train_state.step // 3,
+            result.train_state.step // 3,
             Checkpoints(tmp_path / "run" / "checkpoints").steps(),
         )
         assert [step for step in there[:-2] if step % steps] == []
@@ -145,7 +146,7 @@ class TestMemory:
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr("ledeline.train.step.Plain.take", fail)
+        monkeypatch.setattr("ledeline.train.step.EagerSteps.run", fail)
         with pytest.raises(TrainingError, match=r"batches of 4 pairs; .* --train\.batch_size=2"):
             train(tiny, tmp_path / "run")
 
@@ -155,6 +156,6 @@ class TestMemory:
         def fail(*_: object) -> None:
             raise RuntimeError("something else")
 
-        monkeypatch.setattr("ledeline.train.step.Plain.take", fail)
+        monkeypatch.setattr("ledeline.train.step.EagerSteps.run", fail)
         with pytest.raises(RuntimeError, match="something else"):
             train(tiny, tmp_path / "run")

@@ -7,7 +7,7 @@ from ledeline.data.batches import Position
 from ledeline.train.state import TrainState
 
 
-def test_standing_survives_json_bit_for_bit() -> None:
+def test_a_state_survives_json_bit_for_bit() -> None:
     for loss in (math.inf, 2.0 / 3, 5e-324):
         train_state = TrainState(7, Position(1, 2), loss, 5, 1, "")
         assert TrainState.from_json(json.loads(json.dumps(train_state.to_json()))) == train_state
@@ -19,7 +19,9 @@ class TestValidated:
     def after(self, *losses: float) -> TrainState:
         train_state = TrainState()
         for epoch, loss in enumerate(losses, start=1):
-            train_state = train_state.stepped(Position(epoch, 0)).validated(loss, self.CONFIG)
+            train_state = train_state.after_step(Position(epoch, 0)).after_validation(
+                loss, self.CONFIG
+            )
         return train_state
 
     def test_the_best_is_remembered(self) -> None:
@@ -40,9 +42,9 @@ class TestValidated:
 
     def test_a_configuration_that_asks_for_more_goes_on(self) -> None:
         done = self.after(2.0, 2.1, 2.2)
-        assert not done.judged(replace(self.CONFIG, patience=3)).finished
-        assert done.judged(self.CONFIG).finished
+        assert not done.with_limits(replace(self.CONFIG, patience=3)).finished
+        assert done.with_limits(self.CONFIG).finished
 
     def test_in_the_middle_of_an_epoch_patience_does_not_end_it(self) -> None:
         begun = replace(self.after(2.0, 2.1), position=Position(2, 5), epochs_since_best=2)
-        assert not begun.judged(self.CONFIG).finished
+        assert not begun.with_limits(self.CONFIG).finished

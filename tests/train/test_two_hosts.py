@@ -126,9 +126,9 @@ def test_two_hosts_train_as_one_and_outlive_a_kill(
     together = [host.torchrun(host.by_c10d(), *UNDISTURBED) for host in hosts]
     assert [process.wait(120) for process in together] == [0, 0], one.log + two.log
     assert "2 processes" in one.log
-    expected = runs.figures(one.folder / "alone")
+    expected = runs.metrics(one.folder / "alone")
     assert len(expected) >= 45
-    runs.assert_losses_alike(runs.figures(undisturbed), expected)
+    runs.assert_losses_alike(runs.metrics(undisturbed), expected)
     assert not (two.folder / "undisturbed").exists()
 
     # The process of the second host is killed.
@@ -147,5 +147,5 @@ def test_two_hosts_train_as_one_and_outlive_a_kill(
     assert [process.wait(120) for process in together] == [0, 0], one.log + two.log
     assert "going on after step" in one.log
     assert runs.same(runs.weights(killed), runs.weights(undisturbed))
-    assert runs.figures(killed) == runs.figures(undisturbed)
+    assert runs.metrics(killed) == runs.metrics(undisturbed)
     assert (two.folder / "killed").is_file()

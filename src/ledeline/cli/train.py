@@ -27,21 +27,21 @@ def train(
     """
     from rich.console import Console
 
-    from ledeline.cli.views.training import Screen, outcome_text
-    from ledeline.config.toml import load
+    from ledeline.cli.views.training import Screen, result_text
     from ledeline.data.dataset import Dataset
-    from ledeline.train.config import RENAMED, TrainConfig
+    from ledeline.train.config import load_train_config
     from ledeline.train.loop import train as train_system
-    from ledeline.train.processes import leads
+    from ledeline.train.processes import is_leading_process
 
-    settings = load(TrainConfig, config, context.args, renamed=RENAMED)
+    quiet = not is_leading_process()
+    settings = load_train_config(config, context.args, quiet=quiet)
     folder = run or Path("runs") / config.stem
-    quiet, profile = not leads(), Dataset(settings.data.dataset).tokenizer.profile
+    profile = Dataset(settings.data.dataset).tokenizer.profile
     with Screen(Console(stderr=True, quiet=quiet), profile) as screen:
-        outcome = train_system(
+        result = train_system(
             settings, folder, resume=resume, max_minutes=max_minutes, callback=screen
         )
     command = f"ledeline train {folder / 'config.toml'} --run {folder} --resume"
-    Console(quiet=quiet).print(outcome_text(outcome, command), soft_wrap=True)
-    if outcome.signal is not None:
-        raise typer.Exit(128 + outcome.signal)
+    Console(quiet=quiet).print(result_text(result, command), soft_wrap=True)
+    if result.signal is not None:
+        raise typer.Exit(128 + result.signal)

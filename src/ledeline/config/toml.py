@@ -53,6 +53,7 @@ def load(
     if not quiet:
         for notice in (*notices, *late):
             warnings.warn(notice, RenamedWarning, stacklevel=2)
+    _fill_in(kind, table)
 
     def place(key: str) -> str:
         given_here = any(f"{key}.".startswith(f"{one}.") for one in overridden)
@@ -87,6 +88,19 @@ def _rename(kind: type, table: dict[str, Any], path: Path | None, renamed: Renam
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     return [f"{path}: {'; '.join(clauses)}"] if clauses else []
+
+
+def _fill_in(kind: type, table: dict[str, Any]) -> None:
+    """Add the defaults that depend on other sections, as `TrainConfig.section_defaults` has them.
+
+    Those of a section with a `name` are for a user who names the same, or nothing.
+    """
+    defaults_of = getattr(kind, "section_defaults", dict)
+    for section, defaults in defaults_of(plain(table)).items():
+        given = table.get(section, {})
+        name = defaults.get("name")
+        if isinstance(given, dict) and plain(given.get("name", name), str) == name:
+            table[section] = {**defaults, **given}
 
 
 @functools.cache

@@ -19,33 +19,36 @@ class DataConfig:
 
 @section
 class LoopConfig:
-    """How it is learned: Table 2 of the paper."""
+    """The training loop; the defaults are those of Table 2 of the paper."""
 
-    batch_size: Annotated[int, "Pairs of a step, over all processes.", at_least(1)] = 256
+    batch_size: Annotated[int, "Pairs per step, over all processes.", at_least(1)] = 256
     equal_lengths: Annotated[
-        bool, "Batches of one source length each, which is faster; false mixes lengths."
+        bool, "Fill each batch with sources of one length, which is faster; false mixes lengths."
     ] = True
     clip_norm: Annotated[
-        float | None, "Largest norm of the gradient; none: no limit.", above(0)
+        float | None, "Clip the gradient to this norm; 0 or none: no clipping.", at_least(0)
     ] = 5.0
     clip_value: Annotated[
-        float | None, "Largest value in the gradient; none: no limit.", above(0)
+        float | None,
+        "Clip each value of the gradient to this size; 0 or none: no clipping.",
+        at_least(0),
     ] = None
     label_smoothing: Annotated[
         float,
-        "Share of the probability that all sub-words share in the loss.",
+        "Label smoothing: this share of the target probability goes to all sub-words evenly. The "
+        "loss per token is reported without it.",
         at_least(0),
         below(1),
     ] = 0.0
-    epochs: Annotated[int, "Most epochs.", at_least(1)] = 15
+    epochs: Annotated[int, "Maximum number of epochs.", at_least(1)] = 15
     patience: Annotated[
-        int, "Epochs without a better validation loss after which training stops.", at_least(1)
+        int, "Stop after this many epochs without a better validation loss.", at_least(1)
     ] = 2
-    seed: Annotated[int, "Of weights, batches and dropout.", at_least(0)] = 1
+    seed: Annotated[int, "Random seed of weights, batches and dropout.", at_least(0)] = 1
     start_from: Annotated[
         Path | None,
-        "Model of the same sizes and sub-words (shipped: that of ledeline) whose weights are the "
-        "start, instead of random ones.",
+        "Start from the weights of this model, which must have the same sizes and sub-words; "
+        "shipped: the model that comes with ledeline.",
     ] = None
 
 
@@ -63,7 +66,7 @@ class ValidationConfig:
 
 @section
 class RunConfig:
-    """How it runs."""
+    """Device, precision and checkpoints."""
 
     device: Annotated[Device, DEVICE_DOC] = "auto"
     precision: Annotated[
@@ -86,4 +89,4 @@ class RunConfig:
         "Keep the checkpoints of this many epochs beside the best and the last two.",
         at_least(0),
     ] = 0
-    report_every: Annotated[int, "Steps between two lines of metrics.", at_least(1)] = 100
+    report_every: Annotated[int, "Steps between lines of metrics.", at_least(1)] = 100

@@ -57,5 +57,5 @@ class UncheckedWarning(LedelineWarning, UserWarning):
     """Something the user gave was not checked."""
 
 
-class EngineWarning(UserWarning):
+class EngineWarning(LedelineWarning, UserWarning):
     """No fast engine knows a system, so that it writes headlines itself."""

@@ -25,7 +25,7 @@ def read_column(name: str, column: str) -> list[str]:
     if named_kind(path) in TABLE_KINDS:
         texts = _table_texts(path, chosen or column)
     elif chosen is not None:
-        raise CorpusError(f"{name}: {path} is read by lines, and has no column {chosen!r}")
+        raise CorpusError(f"{name}: {path} is read line by line and has no column {chosen!r}")
     else:
         texts = _lines(path)
     if not texts:
@@ -39,8 +39,8 @@ def read_columns_alike(names: Sequence[tuple[str, str]]) -> list[list[str]]:
     for (name, _), column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):
             raise CorpusError(
-                f"{names[0][0]} has {len(columns[0]):,} lines and {name} has {len(column):,}; line "
-                "n of the one belongs to line n of the other"
+                f"{names[0][0]} has {len(columns[0]):,} lines and {name} has {len(column):,}; "
+                "both need the same number of lines"
             )
     return columns
 

@@ -10,7 +10,7 @@ from ledeline.corpus.lines import decode, encoding_reason
 
 FIELD_LIMIT_CHARACTERS: Final = 16 << 20  # a quote left open must not eat the whole file
 DELIMITERS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-AMBIGUOUS: Final = "the delimiter is not clear"  # so the fault of such a header begins
+AMBIGUOUS: Final = "the delimiter is ambiguous"  # so the fault of such a header begins
 
 _NAMES: Final = {delimiter: name for name, delimiter in DELIMITERS.items()}
 
@@ -66,7 +66,7 @@ def _tsv_records(lines: Iterable[bytes]) -> Iterator[Record]:
 def tsv_line(values: Sequence[str], end: str = "\n") -> str:
     """Return a record of a tab-separated file; a ValueError says that a value does not fit."""
     if any(character in value for value in values for character in "\t\n\r"):
-        raise ValueError("holds a tab or a line end, which TSV cannot; write CSV instead")
+        raise ValueError("has a tab or a line end, which TSV cannot hold; write CSV instead")
     return "\t".join(values) + end
 
 
@@ -107,7 +107,7 @@ def _find_delimiter(lines: Iterator[bytes], names: Sequence[str]) -> tuple[str, 
     fitting = [one for one, fields in headers.items() if _has_all(fields, names)]
     if len(fitting) > 1:
         found = " and ".join(f"between {_NAMES[one]}s" for one in fitting)
-        return fitting[0], f"{AMBIGUOUS}: the columns are there {found}", seen
+        return fitting[0], f"{AMBIGUOUS}: the columns are found {found}", seen
     if fitting:
         return fitting[0], "", seen
     most = max(headers, key=lambda one: len(headers[one]))  # for the sentence that lists them
@@ -182,7 +182,7 @@ def _csv_fault(error: str, delimiter: str, start: int, end: int) -> str:
         "field larger": f"a field is longer than {FIELD_LIMIT_CHARACTERS:,} characters, "
         "perhaps from a quote that is never closed",
         "expected after": f"a closing quote is followed by text instead of a {_NAMES[delimiter]}",
-        "new-line character": "a carriage return stands outside quotes",
+        "new-line character": "there is a carriage return outside quotes",
     }
     reason = next((ours for theirs, ours in reasons.items() if theirs in error), error)
     return reason if start == end else f"{reason} (lines {start} to {end} are lost)"

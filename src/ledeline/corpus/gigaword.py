@@ -258,7 +258,7 @@ def _parsed(document: _Document, text: bytes) -> ElementTree.Element:
         raise
     except ElementTree.ParseError as error:
         place = min(error.position[0], len(document.lines)) - 1
-        reason = f"the document is not sound XML: {str(error).partition(':')[0]}"
+        reason = f"the document is not valid XML: {str(error).partition(':')[0]}"
         raise _Unsound(place, reason) from None
 
 
@@ -299,8 +299,8 @@ def _split_name(path: Path, number: int, text: str) -> str:
     match = _SPLIT_NAME.fullmatch(name)
     if match is None or match[1].lower() != match[2].lower():
         raise CorpusError(
-            f"{path}: line {number}: {excerpt(text)!r} is no name of a Gigaword file, which is "
-            "written like afp/afp_eng_199405"
+            f"{path}: line {number}: {excerpt(text)!r} is not the name of a Gigaword file, such "
+            "as afp/afp_eng_199405"
         )
     return name
 
@@ -319,8 +319,8 @@ def split_files(root: Path, names: list[str]) -> list[Path]:
     missing = [name for name, path in files.items() if path is None]
     if missing:
         raise CorpusError(
-            f"{root / missing[0]}{ARCHIVE_SUFFIXES[0]}: no such file; of the {len(files)} files of "
-            f"the split {len(missing)} are missing"
+            f"{root / missing[0]}{ARCHIVE_SUFFIXES[0]}: no such file; {len(missing)} of the "
+            f"{len(files)} files of the split are missing"
         )
     return [path for name in names if (path := files[name])]
 

@@ -111,8 +111,8 @@ def _kind_found(path: Path) -> Kind:
     kind = input_kind(path)
     if named_kind(path) is None and is_binary(path):
         raise CorpusError(
-            f"{path}: this is no text; say with --format what it is: txt, jsonl, csv, tsv or "
-            "parquet"
+            f"{path}: this is not a text file; set its format with --format: txt, jsonl, csv, tsv "
+            "or parquet"
         )
     return kind
 
@@ -158,7 +158,9 @@ class Stream:
         self, descriptor: int, name: str = "standard input", layout: Layout = _TEXT
     ) -> None:
         if layout.kind == "parquet":
-            raise ConfigError(f"--format parquet: {name} has lines; name a file with --input")
+            raise ConfigError(
+                f"--format parquet: {name} cannot be Parquet; name a file with --input"
+            )
         self._descriptor, self.name, self._layout = descriptor, name, layout
         self.kind, self.is_typed = layout.kind, os.isatty(descriptor)
         self._raw = RawLines(iter(self._read, b""))
@@ -171,7 +173,7 @@ class Stream:
             return self._opened.columns
         first = next(self._opened.records, None)
         if isinstance(first, BadRow):
-            raise CorpusError(f"{first}; mend it, for the first object names the columns")
+            raise CorpusError(f"{first}; correct it, because the first object names the columns")
         if first is None:
             return ()
         self._opened = self._opened._replace(records=chain([first], self._opened.records))
@@ -242,12 +244,12 @@ def find_input(
     name in `DELIMITERS`, or ``auto``.
     """
     if texts and file is not None:
-        raise ConfigError("ledes are given and --input is too; leave one of them out")
+        raise ConfigError("give ledes or --input, not both")
     path = None if str(file) == "-" else file
     found = kind or (named_kind(path) if path else None) or "txt"
     if delimiter != "auto" and found != "csv":
         raise ConfigError(
-            f"--delimiter {delimiter}: only CSV has one; leave it out, or say --format csv"
+            f"--delimiter {delimiter}: only CSV has a delimiter; leave it out, or use --format csv"
         )
     if path is not None:
         return File(path, field, kind, DELIMITERS.get(delimiter))
@@ -255,8 +257,8 @@ def find_input(
         return _texts(texts, field, kind)
     if field is not None and found == "txt":
         raise ConfigError(
-            f"--field {field}: only a table has columns; name one with --input, or say with "
-            "--format what standard input is"
+            f"--field {field}: only a table has columns; name one with --input, or set the "
+            "format of standard input with --format"
         )
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a lede, or a file with --input")
@@ -277,8 +279,8 @@ def _refuse_files(texts: Sequence[str]) -> None:
     """Refuse the name of a file, for which somebody would get a headline."""
     for text in filter(looks_like_a_file, texts):
         if os.path.exists(text):  # noqa: PTH110 - never fails
-            raise ConfigError(f"{text} is a file; to read the ledes in it, say --input {text}")
+            raise ConfigError(f"{text} is a file; to read its ledes, use --input {text}")
         raise ConfigError(
-            f"{text} is neither a lede nor a file that is there; give a lede, or name a file with "
+            f"{text} is neither a lede nor an existing file; give a lede, or name a file with "
             "--input"
         )

@@ -28,8 +28,8 @@ def input_kind(path: Path) -> Kind:
     suffix = table_suffix(path)
     if suffix in _OTHERS:
         raise CorpusError(
-            f"{path}: {suffix} is not read; save it as .txt, .csv, .tsv, .jsonl or .parquet, or "
-            "say with --format which of them it is"
+            f"{path}: {suffix} is not supported; save it as .txt, .csv, .tsv, .jsonl or .parquet, "
+            "or set its format with --format"
         )
     return _KINDS.get(suffix, "txt")
 

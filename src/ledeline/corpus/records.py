@@ -177,8 +177,8 @@ def _text_records(
 ) -> Iterator[Record | BadRow]:
     if field is not None:
         raise CorpusError(
-            f"{name}: plain text has no column {field!r}; leave --field out, or say with --format "
-            "which table it is"
+            f"{name}: plain text has no column {field!r}; leave --field out, or set the format "
+            "of a table with --format"
         )
     for number, line in enumerate(lines, start=1):
         yield line_record(name, number, line.removesuffix(b"\r"))
@@ -192,7 +192,7 @@ def _open_delimited(name: str, table: Delimited, layout: Layout) -> Opened:
     if header is None:
         raise CorpusError(f"{name}: {NO_HEADER}")
     if header.fault:
-        way_on = "; name it with --delimiter" if header.fault.startswith(AMBIGUOUS) else ""
+        way_on = "; set it with --delimiter" if header.fault.startswith(AMBIGUOUS) else ""
         raise CorpusError(f"{name}: line {header.line}: {header.fault}{way_on}")
     columns = tuple(header.fields)
     place = columns.index(_chosen(name, columns, layout.field, table.between))
@@ -218,7 +218,7 @@ def _chosen(name: str, there: Sequence[str], field: str | None, between: str = "
         column = there[0] if len(there) == 1 else LEDE
         if column not in there:
             listed = excerpt(", ".join(map(repr, there))) or "none"
-            doubt = "; if that is wrong, say --delimiter" if between else ""
+            doubt = "; if that is wrong, set --delimiter" if between else ""
             raise CorpusError(
                 f"{name}: no column is called {LEDE!r}; name the column of the ledes with --field "
                 f"(the columns are {listed}{between}{doubt})"
@@ -290,7 +290,9 @@ def _opened(path: Path, field: str | None) -> Iterator[tuple["pq.ParquetFile", s
             name = _chosen(str(path), table.schema_arrow.names, field)
             kind = table.schema_arrow.field(name).type
             if not is_text(kind):
-                raise CorpusError(f"{path}: the column {name!r} is not of strings but of {kind}")
+                raise CorpusError(
+                    f"{path}: the column {name!r} has values of type {kind}, not strings"
+                )
             yield table, name
     except BrokenStream as broken:
         raise CorpusError(str(broken.row(path))) from None
@@ -308,7 +310,7 @@ def _batch_values(path: Path, batch: "pa.RecordBatch") -> list[list[Any]]:
             columns.append(_values(column))
         except (pa.ArrowException, ValueError, OverflowError):
             raise CorpusError(
-                f"{path}: the column {name!r} is of {column.type}, which text cannot hold; "
+                f"{path}: the column {name!r} has the type {column.type}, which text cannot hold; "
                 "write .parquet instead"
             ) from None
     return columns

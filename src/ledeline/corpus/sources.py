@@ -35,8 +35,8 @@ def find_sources(config: CorpusConfig, names: tuple[str, ...]) -> list[Source]:
         return [Source((path,)) for path in paths]
     if len(paths) % 2:
         raise CorpusError(
-            f"parallel text comes as a lede file, then its headline file, and {len(paths)} files "
-            f"are named: {', '.join(map(str, paths))}"
+            "parallel text needs pairs of files, ledes then headlines; the number of files is odd: "
+            f"{', '.join(map(str, paths))}"
         )
     return [Source(pair) for pair in zip(paths[::2], paths[1::2], strict=True)]
 

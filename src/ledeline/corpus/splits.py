@@ -39,7 +39,7 @@ class Days:
     def __str__(self) -> str:
         if self._first > self._last:
             return "no pair has a date"
-        return f"set another date, for the pairs are of {self._first} to {self._last}"
+        return f"choose another date: the pairs are from {self._first} to {self._last}"
 
 
 def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) -> str:
@@ -58,7 +58,7 @@ def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) ->
     leave = "leave" if len(given) > 1 else "leaves"
     return (
         f"{' and '.join(given)} {leave} only {train:,} of {train + valid + test:,} pairs for "
-        f"training ({valid:,} validate, {test:,} test); {way_on}"
+        f"training ({valid:,} for validation, {test:,} for the test); {way_on}"
     )
 
 
@@ -74,7 +74,8 @@ def draw(config: SplitConfig, pairs: StoredPairs) -> tuple[Numbers, Numbers, Num
     if wanted > len(different):
         raise ConfigError(
             f"split.num_valid + split.num_test = {wanted}, but the filters leave only "
-            f"{len(different)} different pairs of corpus.{config.pool}; draw fewer, or relax them"
+            f"{len(different)} different pairs of corpus.{config.pool}; draw fewer, or relax the "
+            "filters"
         )
     valid = np.sort(different[: config.num_valid])
     test = np.sort(different[config.num_valid : wanted])
@@ -101,7 +102,7 @@ def split_pools(
         ):
             if first and not len(parts[split].rows):
                 raise ConfigError(
-                    f"split.{key} = {first}: no pair would be in the split {split}; {days}"
+                    f"split.{key} = {first}: the split {split} would be empty; {days}"
                 )
     if config.by == "random":
         pool = config.pool

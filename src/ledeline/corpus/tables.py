@@ -86,7 +86,7 @@ def column_fault(there: Sequence[str], names: list[str]) -> str:
     """Say which needed column is missing or there twice, or nothing."""
     for name in names:
         if there.count(name) > 1:
-            return f"the column {name!r} is there {there.count(name)} times"
+            return f"the column {name!r} occurs {there.count(name)} times"
         if name not in there:
             return _missing(tuple(there), name)
     return ""
@@ -111,7 +111,7 @@ def parse_date(text: str) -> datetime.date | None:
             return datetime.date.fromisoformat(match[1])
     except ValueError:
         pass
-    raise ValueError(f"{excerpt(text)!r} is no date: it must be written YYYY-MM-DD")
+    raise ValueError(f"{excerpt(text)!r} is not a date in the form YYYY-MM-DD")
 
 
 def _read_delimited(
@@ -182,7 +182,7 @@ def json_texts(record: Mapping[str, object], names: Sequence[str]) -> list[str]:
             raise ValueError(_missing(tuple(islice(record, 50)), name))
         value = record[name]
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"the value of {name!r} is {_named(value)}, and must be a string")
+            raise ValueError(f"the value of {name!r} is {_named(value)} but must be a string")
         texts.append(value or "")
     return texts
 
@@ -199,7 +199,7 @@ def json_object(line: str) -> dict[str, Any]:
     except ValueError as error:  # a whole number of thousands of digits
         raise ValueError(f"not usable JSON: {str(error).partition(';')[0]}") from None
     if not isinstance(record, dict):
-        raise ValueError(f"the line is {_named(record)}, and must be an object")
+        raise ValueError(f"the line is {_named(record)} but must be an object")
     return record
 
 
@@ -231,7 +231,7 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Row]:
 
 def unsound_parquet(error: Exception) -> str:
     """Say in one line what pyarrow found wrong with a file."""
-    return f"not a sound Parquet file: {' '.join(str(error).split()).rstrip('.')}"
+    return f"not a valid Parquet file: {' '.join(str(error).split()).rstrip('.')}"
 
 
 def _schema_fault(schema: "pa.Schema", columns: Columns) -> str:
@@ -241,7 +241,7 @@ def _schema_fault(schema: "pa.Schema", columns: Columns) -> str:
         kind = schema.field(name).type
         is_day = name == columns.date and _is_day(kind)
         if not is_day and not is_text(kind):
-            fault = f"the column {name!r} is not of strings but of {kind}"
+            fault = f"the column {name!r} has values of type {kind}, not strings"
     return fault
 
 
@@ -361,7 +361,7 @@ def _checked_values(
     for number, row in enumerate(rows, start=1):
         values = [row[column] for column in columns]
         if not all(map(is_encodable, values)):
-            raise CorpusError(f"{path}: row {number} holds half a character (a lone surrogate)")
+            raise CorpusError(f"{path}: row {number} has half a character (a lone surrogate)")
         yield values
 
 

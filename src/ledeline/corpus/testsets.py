@@ -51,8 +51,8 @@ def find_test_set(given: str) -> tuple[str, Files]:
     name = name if mark and name else paths[0].name.partition(".")[0]
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{given}: {name!r} is no name for a test set, which is called by letters, digits, "
-            "dots, dashes and underscores: NAME=FILE"
+            f"{given}: {name!r} is not a name for a test set; use letters, digits, dots, "
+            "dashes and underscores: NAME=FILE"
         )
     return name, paths
 
@@ -77,7 +77,7 @@ def read_test_set(
             raise CorpusError(str(row))
         pairs.append(row)
     if not pairs:
-        raise CorpusError(f"{paths[0]}: there is no pair in it")
+        raise CorpusError(f"{paths[0]}: the file has no pairs")
     gold_file = str(gold or (paths[0] if _has_gold(paths, lede) else ""))
     return EvaluationSet(
         name,

@@ -53,7 +53,7 @@ class Dataset:
     def __getitem__(self, split: str) -> "Split":
         if split not in self.splits:
             there = ", ".join(self.splits) or "none"
-            raise DatasetError(f"{self.folder} has no split {split}; there are: {there}")
+            raise DatasetError(f"{self.folder} has no split {split}; it has: {there}")
         return self.splits[split]
 
     def verify(self) -> None:
@@ -139,7 +139,7 @@ class _CheckedFile:
 
     def __init__(self, path: Path, about: Any, dtype: str = "|u1") -> None:
         if about is None:
-            raise DatasetError(f"{path.parent / DATASET_FILE} says nothing of {path.name}; {_ANEW}")
+            raise DatasetError(f"{path.parent / DATASET_FILE} does not list {path.name}; {_ANEW}")
         self._path, self._checksums = path, about["crc32"]
         try:
             size = path.stat().st_size
@@ -175,7 +175,7 @@ class _CheckedFile:
             self._checked[block] = True
 
 
-_ANEW = "prepare the dataset anew"
+_ANEW = "prepare the dataset again"
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise DatasetError(f"{path} does not describe a dataset of ledeline")
     if manifest.get("version") != VERSION:
         raise DatasetError(
-            f"{folder} has format version {manifest.get('version')}, and this ledeline reads "
+            f"{folder} has format version {manifest.get('version')}, but this ledeline reads "
             f"version {VERSION}; {_ANEW}"
         )
     if not checksum_matches(manifest):
@@ -198,7 +198,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("profile") not in list(PROFILES):
         known = " and ".join(PROFILES)
         raise DatasetError(
-            f"{path} has the text profile {manifest.get('profile')}, and this ledeline knows "
+            f"{path} has the text profile {manifest.get('profile')}, but this ledeline knows "
             f"{known}; {_ANEW}"
         )
     return manifest

@@ -97,12 +97,12 @@ def _reused_tokenizer(config: PrepareConfig) -> Tokenizer | None:
     if tokenizer.profile.name != config.text.profile:
         raise ConfigError(
             f"subword.reuse: {config.subword.reuse} has the text profile {tokenizer.profile.name}; "
-            f"set text.profile, which is {config.text.profile}, to the same"
+            f"set text.profile to the same; it is {config.text.profile}"
         )
     if config.text.unknown_below and UNKNOWN not in tokenizer.subwords.unknown_words:
         raise ConfigError(
             f"text.unknown_below = {config.text.unknown_below}: the sub-words of "
-            f"{config.subword.reuse} know no {UNKNOWN}; leave it out"
+            f"{config.subword.reuse} have no {UNKNOWN}; leave it out"
         )
     return tokenizer
 
@@ -186,12 +186,12 @@ class _Reading:
 
     def _way_on(self, row: BadRow) -> str:
         """What to do about a row that ends the work; to skip a header would lose its table."""
-        way_on = "save the file as UTF-8" if "not UTF-8" in row.reason else "mend it"
+        way_on = "save the file as UTF-8" if "not UTF-8" in row.reason else "correct it"
         if row.reason.startswith(NO_COLUMN):
             dated = ", and --corpus.date" if self._config.split.by == "date" else ""
             way_on = f"name yours with --corpus.lede and --corpus.headline{dated}"
         if row.reason.startswith(AMBIGUOUS):
-            way_on = "name it with --corpus.delimiter"
+            way_on = "set it with --corpus.delimiter"
         if isinstance(row, BadHeader):
             return way_on
         return f"{way_on}, or skip such rows with --corpus.bad_rows=skip"

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import torch
 
+from ledeline.config.search import Device, Precision
 from ledeline.core.errors import EngineWarning, ModelError
 from ledeline.inference.arguments import check_choice
 from ledeline.inference.attribution import Tracer
@@ -17,9 +18,7 @@ from ledeline.runtime.cpu import NO_INT8, has_int8
 from ledeline.runtime.engine import Engine
 from ledeline.search import StepModel
 
-Precision: TypeAlias = Literal["auto", "float32", "float16", "int8"]
 ChosenPrecision: TypeAlias = Literal["float32", "float16", "int8"]
-Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 
 class ChosenEngine(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ledeline.config import SearchConfig
+from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.config.section import at_least, section
 from ledeline.core.errors import ArgumentError, ModelError
 from ledeline.core.shipped import SHIPPED_NAME
@@ -23,7 +23,7 @@ from ledeline.data.dataset import padded
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.inference.attribution import Weights, attribute, by_words
 from ledeline.inference.detokenize import HeadlineWords, with_source_words, wording
-from ledeline.inference.engines import Device, Precision, choose_engine, open_model
+from ledeline.inference.engines import choose_engine, open_model
 from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Rows
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.model.format.folder import ModelBundle

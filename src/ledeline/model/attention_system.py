@@ -16,7 +16,7 @@ from ledeline.model.addons.addon import Addon, Sizes, View
 from ledeline.model.layers.attention import Attention, Memory
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded
-from ledeline.model.loss import logit_losses, summed, token_losses
+from ledeline.model.loss import logit_losses, smoothed, summed, token_losses
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import Losses, System, Trace
 
@@ -83,6 +83,7 @@ class AttentionSystem(System):
     decoder: AttentionDecoder
     output: nn.Linear  # W_o, b_o
     addons: dict[str, Addon]
+    label_smoothing = 0.0
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
         super().__init__(config, vocabulary)
@@ -144,8 +145,8 @@ class AttentionSystem(System):
         view = View(
             states, attention, pairs.previous, pairs.sources, pairs.source_mask, has_gradient
         )
-        losses = self._token_losses(view, begun.extras, pairs.targets)
-        named = {"target": summed(losses, pairs.target_mask)}
+        minimised, losses = self._training_losses(view, begun.extras, pairs.targets)
+        named = {"target": summed(minimised, pairs.target_mask)}
         headline = summed(losses.detach(), pairs.headline_mask)
         for addon in self.addons.values():
             if addon.loss_name is not None:
@@ -171,8 +172,29 @@ class AttentionSystem(System):
         """`-log o_j[y_j]` of each step, (B, J)."""
         if not self._scoring:
             return token_losses(view.states, self.output, targets)
-        logits = []
-        for j in range(targets.shape[1]):  # an add-on's own state grows from step to step
+        return logit_losses(self._logits(view, extras), targets)
+
+    def _training_losses(
+        self, view: View, extras: tuple[Tensor | None, ...], targets: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What is minimised at each step, and `-log o_j[y_j]`, (B, J) both.
+
+        They are the same without label smoothing.
+        """
+        if not (self.training and self.label_smoothing):
+            losses = self._token_losses(view, extras, targets)
+            return losses, losses
+        logits = self._logits(view, extras)
+        losses = logit_losses(logits, targets)
+        return smoothed(losses, logits, self.label_smoothing), losses
+
+    def _logits(self, view: View, extras: tuple[Tensor | None, ...]) -> Tensor:
+        """The logits of all steps, as the add-ons leave them, (B, J, V)."""
+        if not self._scoring:
+            logits: Tensor = self.output(view.states)
+            return logits
+        steps = []
+        for j in range(view.words.shape[1]):  # an add-on's own state grows from step to step
             step = slice(j, j + 1)
             seen = View(
                 view.states[:, step],
@@ -183,8 +205,8 @@ class AttentionSystem(System):
                 view.has_attention_gradient,
             )
             scores, extras = self._scores(seen, extras)
-            logits.append(scores)
-        return logit_losses(torch.cat(logits, 1), targets)
+            steps.append(scores)
+        return torch.cat(steps, 1)
 
     # --- search: one step after another -------------------------------------------------------
 

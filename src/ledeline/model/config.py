@@ -17,7 +17,7 @@ ADDON_CONFIGS: Final = {name: addon.Config for name, addon in ADDONS.items()}
 class SystemConfig:
     """Enough to build a model again."""
 
-    system: Annotated[Any, "", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
+    system: Annotated[Any, "The model, and its sizes.", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
     addons: Annotated[Sections, "", spread(ADDON_CONFIGS)] = Sections()
 
     @classmethod

@@ -21,6 +21,15 @@ def logit_losses(logits: Tensor, targets: Tensor) -> Tensor:
     return losses.view_as(targets)
 
 
+def smoothed(losses: Tensor, logits: Tensor, smoothing: float) -> Tensor:
+    """The losses (B, J) with label smoothing (Szegedy et al. 2016). Logits (B, J, V) -> (B, J).
+
+    A share of the target's probability is spread evenly over the whole vocabulary.
+    """
+    of_all = -functional.log_softmax(logits, -1).mean(-1)
+    return (1 - smoothing) * losses + smoothing * of_all
+
+
 def summed(losses: Tensor, mask: Tensor | None) -> Tensor:
     """The sum over a pair's own steps. (B, J) -> (B,)."""
     return (losses if mask is None else losses * mask).sum(1)

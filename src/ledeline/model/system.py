@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ledeline.config.recipe import Recipe
 from ledeline.data.dataset import Batch, Ids
 from ledeline.model.format.int8 import Layout
 from ledeline.model.layers.dropout import Dropout, Share
@@ -51,7 +52,9 @@ class System(nn.Module, ABC):
     """
 
     Config: ClassVar[Any]  # a section with the key `name`; its defaults are the published setting
+    recipe: ClassVar[Recipe] = Recipe()  # how it was trained where it was published
     capturable: ClassVar[bool] = False  # may a training step be captured as a CUDA graph
+    label_smoothing: float | None = None  # in training, as the run sets it; None: it has none
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
         super().__init__()

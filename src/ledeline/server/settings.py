@@ -2,8 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
+from ledeline.config.search import DEVICE_DOC, PRECISION_DOC, Device, Precision
 from ledeline.config.section import BadValue, above, at_least, section
 from ledeline.core.errors import ConfigError
 
@@ -19,13 +20,8 @@ class ServedModelConfig:
         tuple[Path, ...],
         "Model folders; several make an ensemble. Without any, the model that ships with ledeline.",
     ] = ()
-    precision: Annotated[
-        Literal["auto", "float32", "float16", "int8"],
-        "Number format of the weights; float16 needs a GPU, int8 a CPU.",
-    ] = "auto"
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"], "Where to compute; auto uses a GPU if there is one."
-    ] = "auto"
+    precision: Annotated[Precision, PRECISION_DOC] = "auto"
+    device: Annotated[Device, DEVICE_DOC] = "auto"
 
 
 @section

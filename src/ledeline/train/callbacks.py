@@ -1,9 +1,9 @@
-"""What a run tells while it goes on, without knowing who shows it."""
+"""What a run reports while it trains, without knowing who shows it."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from ledeline.train.losses import Means
+from ledeline.train.losses import MeanLosses
 from ledeline.train.validation import Validation
 
 
@@ -30,18 +30,18 @@ class StepReport:
     num_epochs: int
     batch: int  # done in this epoch
     num_batches: int
-    means: Means  # since the last line of metrics
+    losses: MeanLosses  # since the last line of metrics
     norm: float  # of the last gradient, before clipping
-    rate: float
+    rate: float  # the learning rate of the last step
     pairs_per_second: float
     seconds_left: float  # at most: validation may end it earlier
 
     @property
-    def figures(self) -> dict[str, float]:
-        """By name, as reports have it."""
+    def metrics(self) -> dict[str, float]:
+        """By name, as a line of metrics has it."""
         return {
             "epoch": self.epoch,
-            **self.means.figures,
+            **self.losses.metrics,
             "norm": self.norm,
             "rate": self.rate,
             "pairs_per_second": round(self.pairs_per_second, 1),
@@ -49,31 +49,31 @@ class StepReport:
 
 
 class Callback(Protocol):
-    """One who is told."""
+    """Who wants to know how a run goes."""
 
-    def on_start(self, beginning: RunStart) -> None:
+    def on_start(self, start: RunStart) -> None:
         """Everything is ready for the first step."""
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """Some steps were done."""
 
     def on_validation(self, validation: Validation) -> None:
-        """An epoch was looked at."""
+        """An epoch was validated."""
 
     def progress(self, stage: str, done: int, total: int | None) -> None:
-        """Something beside the steps goes on: a `ledeline.core.progress.Progress`."""
+        """Something other than steps is under way: a `ledeline.core.progress.Progress`."""
 
     def on_message(self, sentence: str) -> None:
-        """Something worth a line."""
+        """Show a sentence to the user."""
 
 
 class NullCallback:
     """A callback that shows nothing."""
 
-    def on_start(self, beginning: RunStart) -> None:
+    def on_start(self, start: RunStart) -> None:
         """Show nothing."""
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """Show nothing."""
 
     def on_validation(self, validation: Validation) -> None:

@@ -36,7 +36,8 @@ from ledeline.core.errors import CheckpointError
 from ledeline.core.manifest import checksum_matches, with_checksum
 
 FORMAT: Final = "ledeline-checkpoint"
-VERSION: Final = 1
+VERSION: Final = 2
+READ: Final = (1, 2)  # version 1 is that of ledeline 0.1.0, which had Adam alone
 MANIFEST: Final = "checkpoint.json"
 
 _BLOCK: Final = 2**20  # bytes that are read at once
@@ -257,11 +258,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _check_version(version: Any) -> None:
     if type(version) is not int:
         raise _Unsound(f"{MANIFEST} was changed after it was written")
-    if version != VERSION:
+    if version not in READ:
         age = "an older" if version < VERSION else "a newer"
         raise _Unsound(
             f"it was written by {age} ledeline, in format version {version}, and this ledeline "
-            f"reads version {VERSION}"
+            f"reads versions {READ[0]} to {READ[-1]}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Steps replayed as CUDA graphs, from data that lies on the device.
+"""Steps replayed as CUDA graphs, from data on the device.
 
 A step of one shape is always the same sequence of kernels, so it is captured once and then replayed
 with a single call. What changes from step to step is written where the kernels read it: the order
@@ -22,33 +22,34 @@ from torch import Tensor
 from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, Draw, Plan
 from ledeline.model.layers.dropout import WHOLE
+from ledeline.model.system import System
 from ledeline.train.config import TrainConfig
-from ledeline.train.device_data import NumSteps, Resident, Shape, shapes_of, size_of
+from ledeline.train.device_data import DeviceSplit, NumSteps, Shape, shapes_of, size_of
 from ledeline.train.processes import World
-from ledeline.train.step import Step
+from ledeline.train.step import TrainStep
 
 MULTIPLE: Final = 8  # of the headlines' widths: more makes fewer graphs, but longer steps
-MOST_GRAPHS: Final = 1000  # they take time and memory; the rarest shapes of many go without
+MAX_GRAPHS: Final = 1000  # they take time and memory; the rarest shapes beyond are not captured
 STAGES: Final = ("warm up", "capture")
 
 Work = Callable[[], None]
 
 
 class Graphs(Protocol):
-    """What captures work and gives what replays it."""
+    """What captures work and returns a function that replays it."""
 
     def warm_up(self, work: Work) -> None:
         """Do the work once, so that all is loaded and compiled."""
 
-    def rest(self) -> None:
-        """Wait until all is done, and hand back the memory that nothing needs any more."""
+    def release_memory(self) -> None:
+        """Wait until all is done, and free the memory that nothing uses any more."""
 
     def capture(self, work: Work) -> Work:
         """Capture the work without doing it."""
 
 
 class CudaGraphs:
-    """CUDA's graphs, all in the same memory: one is replayed after another, never two at once."""
+    """CUDA graphs that share memory, since never two are replayed at once."""
 
     def __init__(self) -> None:
         self._pool = torch.cuda.graph_pool_handle()
@@ -60,8 +61,8 @@ class CudaGraphs:
         with torch.cuda.stream(self._stream):
             work()
 
-    def rest(self) -> None:
-        """Wait until all is done, and hand back the memory that nothing needs any more."""
+    def release_memory(self) -> None:
+        """Wait until all is done, and free the memory that nothing uses any more."""
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
 
@@ -77,26 +78,41 @@ class CudaGraphs:
         return graph.replay
 
 
-def can_capture(config: TrainConfig, world: World) -> bool:
-    """Whether the steps of a run can be captured."""
-    alone = world.control is None
-    return world.device.type == "cuda" and alone and config.run.fast and config.train.equal_lengths
+def can_capture(config: TrainConfig, model: System, world: World) -> bool:
+    """Whether the steps of a run are captured."""
+    return wants_capture(config, world) and not capture_obstacle(config, model)
 
 
-class Captured:
+def wants_capture(config: TrainConfig, world: World) -> bool:
+    """Whether device, processes and batches are such that steps would be captured."""
+    is_alone = world.control is None
+    on_gpu = world.device.type == "cuda"
+    return on_gpu and is_alone and config.run.fast and config.train.equal_lengths
+
+
+def capture_obstacle(config: TrainConfig, model: System) -> str:
+    """What cannot be captured: the system, the optimizer, or nothing."""
+    if not model.capturable:
+        return f"the system {config.system.name}"
+    return "" if config.optimizer.capturable else f"the optimizer {config.optimizer.name}"
+
+
+class CapturedSteps:
     """Steps captured for every shape that the given epochs have.
 
-    The split is read, and its shapes are looked for, in the background until `prepare` wants them.
+    The split is read, and its shapes are counted, in the background until `prepare` needs them.
     """
 
-    _resident: Resident
+    _data: DeviceSplit
 
-    def __init__(self, step: Step, batches: Batches, epochs: Iterable[int], graphs: Graphs) -> None:
+    def __init__(
+        self, step: TrainStep, batches: Batches, epochs: Iterable[int], graphs: Graphs
+    ) -> None:
         model = step.model
         self._step, self._graphs, self._num_steps = step, graphs, model.num_steps
         self._headline_lengths = batches.split.headlines.lengths()
         reader = ThreadPoolExecutor(1)
-        self._coming = reader.submit(_read, batches, epochs, model.num_steps, model.device)
+        self._loading = reader.submit(_read, batches, epochs, model.num_steps, model.device)
         reader.shutdown(wait=False)
         put = partial(torch.zeros, device=model.device)
         self._rows = put(len(batches), batches.size, dtype=torch.int64)
@@ -106,13 +122,13 @@ class Captured:
         self._plan: Plan | None = None
         self._shapes: list[Shape] = []  # of the plan's batches
         self._replays: dict[Shape, Work] = {}
-        self.figures: dict[str, Any] = {}
+        self.setup_info: dict[str, Any] = {}
 
     def prepare(self, progress: Progress) -> None:
-        """A graph for each shape, the largest first, so that the others fit in its memory."""
+        """Capture a graph of each shape; the largest first, so that others fit in its memory."""
         with self._timed("read"):
-            self._resident, often = self._coming.result()
-        model, most = self._step.model, often.most_common(MOST_GRAPHS)
+            self._data, often = self._loading.result()
+        model, most = self._step.model, often.most_common(MAX_GRAPHS)
         model.share_batches(WHOLE)
         model.train()
         ordered = sorted((shape for shape, _ in most), key=size_of, reverse=True)
@@ -123,11 +139,11 @@ class Captured:
             for number, (shape, one) in enumerate(work.items(), start=1):
                 self._replays[shape] = self._graphs.capture(one)
                 progress(STAGES[1], number, len(work))
-        self.figures["graphs"] = len(work)
+        self.setup_info["graphs"] = len(work)
         if model.device.type == "cuda":
-            self.figures["gpu_memory"] = torch.cuda.memory_reserved()
+            self.setup_info["gpu_memory"] = torch.cuda.memory_reserved()
 
-    def take(self, draw: Draw) -> None:
+    def run(self, draw: Draw) -> None:
         """Learn from the pairs of a batch."""
         if draw.plan is not self._plan:
             self._load(draw.plan)
@@ -142,8 +158,8 @@ class Captured:
         height, *sides = shape
         rows = self._rows[self._number].squeeze(0)[:height]  # (1, batch size) -> (B,)
         count = self._counts[self._number]  # (1,)
-        present = (self._places[:height] < count).float()  # (B,)
-        self._step(self._resident.pairs(rows, *sides), 1 / count.squeeze(0), present)
+        pair_mask = (self._places[:height] < count).float()  # (B,)
+        self._step(self._data.pairs(rows, *sides), 1 / count.squeeze(0), pair_mask)
 
     def _load(self, plan: Plan) -> None:
         """Put the order of an epoch on the device; the last pair of a batch fills it up."""
@@ -154,19 +170,19 @@ class Captured:
         self._plan, self._shapes = plan, shapes_of(plan, self._num_steps)
 
     def _warm_up(self, work: Collection[Work], progress: Progress) -> None:
-        """Do each once, and then undo what was learned.
+        """Take a step of every shape, and then undo what was learned.
 
-        Every shape, since a product may have a kernel of its own for each: they are loaded when
-        first used, which must not happen while something is captured.
+        A matrix product may have a kernel of its own for each shape. Kernels are loaded when first
+        used, which must not happen during a capture.
         """
-        self._graphs.rest()  # from what came before, such as a validation
-        self._counts.fill_(1)  # of row 0, which all batches are of so far
+        self._graphs.release_memory()  # of what came before, such as a validation
+        self._counts.fill_(1)  # row 0, which all batches consist of so far
         state = _state(self._step)
         before = [one.clone() for one in state]
         for number, one in enumerate(work, start=1):
             self._graphs.warm_up(one)
             progress(STAGES[0], number, len(work))
-        self._graphs.rest()
+        self._graphs.release_memory()
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
 
@@ -175,14 +191,16 @@ class Captured:
         """Note how long a part of the preparation took."""
         began = time.perf_counter()
         yield
-        self.figures[f"seconds_to_{part}"] = round(time.perf_counter() - began, 2)
+        self.setup_info[f"seconds_to_{part}"] = round(time.perf_counter() - began, 2)
 
 
 def _read(
     batches: Batches, epochs: Iterable[int], num_steps: NumSteps, device: torch.device
-) -> tuple[Resident, Counter[Shape]]:
+) -> tuple[DeviceSplit, Counter[Shape]]:
     """The split on the device, and the shapes that its batches have."""
-    return Resident(batches.split, num_steps, device), shapes(map(batches.plan, epochs), num_steps)
+    return DeviceSplit(batches.split, num_steps, device), shapes(
+        map(batches.plan, epochs), num_steps
+    )
 
 
 def shapes(plans: Iterable[Plan], num_steps: NumSteps) -> Counter[Shape]:
@@ -190,20 +208,13 @@ def shapes(plans: Iterable[Plan], num_steps: NumSteps) -> Counter[Shape]:
     return Counter(shape for plan in plans for shape in shapes_of(plan, num_steps))
 
 
-def _state(step: Step) -> list[Tensor]:
-    """What a step changes; Adam's part is there from now on."""
-    optimizer = step.optimizer
-    for parameter in step.model.parameters():
-        if not optimizer.state[parameter]:
-            optimizer.state[parameter] = {
-                "step": torch.zeros((), device=parameter.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-    moments = [one for state in optimizer.state.values() for one in state.values()]
+def _state(step: TrainStep) -> list[Tensor]:
+    """Every tensor that a step changes."""
+    of_optimizer = [one for state in step.optimizer.state.values() for one in state.values()]
     return [
         *(one.detach() for one in step.model.parameters()),
-        *moments,
+        *step.model.buffers(),
+        *of_optimizer,
         step.norm,
         step.accumulator.sums,
     ]

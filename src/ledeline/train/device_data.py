@@ -1,4 +1,4 @@
-"""A split that lies on the device: batches are put together there, from numbers of rows.
+"""A split on the device: batches are put together there, from the numbers of their rows.
 
 Legend: B pairs of a batch, I source length, J steps of the decoder.
 """
@@ -20,20 +20,22 @@ NumSteps = Callable[[Ids, Ids], Ids]  # of pairs with these source and headline 
 Shape = tuple[int, int, int]  # B once it is filled up, I, J
 
 
-class Resident:
-    """The pairs of a split, as `EncDec.pairs` makes them of batches of one source length.
+class DeviceSplit:
+    """The pairs of a split, as `System.pairs` makes them of batches of one source length.
 
-    Nothing here waits for the device, and every shape is known from what is asked for: so it can
-    be captured.
+    Nothing here waits for the device, and every shape follows from the arguments, so that it can be
+    captured.
     """
 
     def __init__(self, split: Split, num_steps: NumSteps, device: torch.device) -> None:
         source_lengths, headline_lengths = split.sources.lengths(), split.headlines.lengths()
         steps = num_steps(source_lengths, headline_lengths)
         self._widest = int(max(source_lengths.max(), steps.max()))
-        self._sources = _Side(split.sources.joined(), source_lengths, self._widest, device)
+        self._sources = _DeviceSequences(
+            split.sources.joined(), source_lengths, self._widest, device
+        )
         targets = _with_end(split.headlines.joined(), headline_lengths)
-        self._targets = _Side(targets, headline_lengths + 1, self._widest, device)
+        self._targets = _DeviceSequences(targets, headline_lengths + 1, self._widest, device)
         self._steps = torch.from_numpy(steps).to(device)
         self._more_steps = bool((steps != headline_lengths + 1).any())
         self._fewest = np.full(int(source_lengths.max()) + 1, np.iinfo(np.int64).max)
@@ -68,12 +70,12 @@ def shapes_of(plan: Plan, num_steps: NumSteps) -> list[Shape]:
 
 
 def size_of(shape: Shape) -> int:
-    """What memory goes by: with the largest first, all others fit where it was."""
+    """A number that grows with the memory a shape needs."""
     height, length, width = shape
     return height * (length + width)
 
 
-class _Side:
+class _DeviceSequences:
     """Sequences of ids end to end, where each starts, and how long it is."""
 
     def __init__(

@@ -5,9 +5,10 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from ledeline.config.section import flatten
-from ledeline.core.errors import DatasetError, TrainingError
+from ledeline.core.errors import ConfigError, DatasetError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.core.signals import Stop
 from ledeline.data.batches import Batches
@@ -18,28 +19,43 @@ from ledeline.model.layers.dropout import seed
 from ledeline.model.system import System
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
 from ledeline.train.config import TrainConfig
-from ledeline.train.cuda_graphs import MULTIPLE, Captured, CudaGraphs, can_capture
-from ledeline.train.losses import Means
+from ledeline.train.cuda_graphs import (
+    MULTIPLE,
+    CapturedSteps,
+    CudaGraphs,
+    can_capture,
+    capture_obstacle,
+    wants_capture,
+)
+from ledeline.train.losses import MeanLosses
 from ledeline.train.metrics_log import NO_TENSORBOARD, MetricsLog
+from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.out_of_memory import explain_out_of_memory
 from ledeline.train.precision import refuse_unsupported
-from ledeline.train.processes import World, joined
-from ledeline.train.run_folder import Run, begun, restore, share, start_from
+from ledeline.train.processes import World, join_processes
+from ledeline.train.run_folder import (
+    RunFolder,
+    has_checkpoint,
+    load_first_weights,
+    restore,
+    share,
+)
+from ledeline.train.schedules import RunPosition
 from ledeline.train.state import TrainState
-from ledeline.train.step import Plain, Step, Steps, adam, set_rate
-from ledeline.train.throughput import Clock, Pace
+from ledeline.train.step import EagerSteps, Steps, TrainStep
+from ledeline.train.throughput import StepTimer, Throughput
 from ledeline.train.validation import Validation, validation_loss, write_headlines
 
-SECONDS_A_LOOK = 0.25  # a look waits for the GPU; on a CPU it costs nothing, and each step has one
+REPORT_SECONDS: Final = 0.25  # between two reports of a GPU, which has to be waited for
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainResult:
     """How a run ended."""
 
     folder: Path
     train_state: TrainState
-    stopped: str  # why it stopped before its end; empty where it came to it
+    stopped: str  # why it stopped before its end; empty where it reached it
     signal: int | None  # that stopped it
 
 
@@ -50,7 +66,7 @@ def train(
     resume: bool = False,
     max_minutes: float | None = None,
     callback: Callback | None = None,
-) -> Outcome:
+) -> TrainResult:
     """Train a system into a run folder, from the beginning or from its newest checkpoint.
 
     The same configuration and data give the same weights, however often the run was stopped or
@@ -59,105 +75,103 @@ def train(
     with ExitStack() as stack:
         stack.enter_context(explain_out_of_memory(config.train.batch_size))
         stop = stack.enter_context(Stop(max_minutes).listening())
-        world = stack.enter_context(joined(config.run.device))
-        callback = callback if callback is not None and world.leads else NullCallback()
+        world = stack.enter_context(join_processes(config.run.device))
+        callback = callback if callback is not None and world.is_leader else NullCallback()
         refuse_unsupported(config.run, world.device)
 
-        # The data, the model, its optimizer, and where the run stands.
+        # The data, the model, its optimizer, and the state of the run.
         dataset = Dataset(config.data.dataset)
-        world.agree(dataset.checksum, f"the dataset {config.data.dataset}")
+        world.require_same(dataset.checksum, f"the dataset {config.data.dataset}")
         rest = {key: value for key, value in flatten(config).items() if key != "data.dataset"}
-        world.agree(str(rest), "the configuration")
-        stack.enter_context(exact())  # float32 is float32 in every way
+        world.require_same(str(rest), "the configuration")
+        stack.enter_context(exact())  # float32 is float32 everywhere
         if not config.run.fast:
             stack.enter_context(kernel_mode("plain"))
         batches = _batches(dataset, config, world)
-        size = dataset.tokenizer.vocabulary_size
-        model = build(config.model, size, config.train.seed, config.init).to(world.device)
-        optimizer = adam(model)
-        train_state, run = TrainState(), None
-        if world.leads and config.train.start_from is not None and not begun(folder):
-            start_from(config.train.start_from, model, dataset)  # before anything is written
-        if world.leads:
-            run = stack.enter_context(
-                Run.opened(folder, config, dataset, resume, callback.on_message)
+        model = _model(config, dataset, world)
+        optimizer = build_optimizer(config.optimizer, model.parameters(), world.device)
+        train_state, run_folder = TrainState(), None
+        if world.is_leader and config.train.start_from is not None and not has_checkpoint(folder):
+            load_first_weights(config.train.start_from, model, dataset)  # nothing is written yet
+        if world.is_leader:
+            run_folder = stack.enter_context(
+                RunFolder.opened(folder, config, dataset, resume, callback.on_message)
             )
-            if checkpoint := run.newest(callback.on_message):
-                restore(checkpoint, model, optimizer)
-                train_state = TrainState.from_json(checkpoint.state["standing"]).judged(
-                    config.train
-                )
-                run.keep(train_state)
-        train_state = share(train_state, model, optimizer, world)
-        step = Step(model, world.wrap(model), optimizer, config)
-        steps, began = _steps(step, batches, train_state, config, world), time.perf_counter()
-        rehearsed = {}
+            if checkpoint := run_folder.newest_checkpoint(callback.on_message):
+                train_state = restore(checkpoint, config.optimizer, model, optimizer)
+                train_state = train_state.with_limits(config.train)
+                run_folder.clean_up(train_state)
+        train_state = share(train_state, config.optimizer, model, optimizer, world)
+        step = TrainStep(model, world.wrap(model), optimizer, config)
+        steps = _steps(step, batches, train_state, config, world, callback)
+        setup_info = {}
         if world.device.type == "cuda" and not train_state.finished:
-            _validate(
-                model, dataset, config, world, train_state, callback
-            )  # a rehearsal: all compiles
-            rehearsed = {"seconds_to_rehearse": round(time.perf_counter() - began, 2)}
+            began = time.perf_counter()
+            _validate(model, dataset, config, world, train_state, callback)  # compiles kernels
+            setup_info = {"seconds_to_rehearse": round(time.perf_counter() - began, 2)}
         steps.prepare(callback.progress)
-        journal = stack.enter_context(MetricsLog(folder if world.leads else None, train_state.step))
-        about = {"processes": world.size, **circumstances(), **rehearsed, **steps.figures}
-        journal.write("start", train_state.step, **about)
-        callback.on_start(_beginning(config, model, dataset, world, train_state))
-        if journal.lacks_tensorboard:
+        log_folder = folder if world.is_leader else None
+        log = stack.enter_context(MetricsLog(log_folder, train_state.step))
+        about = {"processes": world.size, **circumstances(), **setup_info, **steps.setup_info}
+        log.write("start", train_state.step, **about)
+        callback.on_start(_run_start(config, model, dataset, world, train_state))
+        if log.lacks_tensorboard:
             callback.on_message(NO_TENSORBOARD)
 
         # The steps.
-        clock, stops, next_look, saved = Clock(), False, train_state.step + 1, time.monotonic()
-        for draw, behind in batches.draws(train_state.position):
+        timer, stops, saved = StepTimer(), False, time.monotonic()
+        next_report = train_state.step + 1
+        for draw, next_position in batches.draws(train_state.position):
             if train_state.finished or stops:
                 break
-            rate = config.optimizer.learning_rate * config.schedule.factor(
-                train_state.step, train_state.position.epoch, len(batches), config.train.epochs
-            )
+            rate = _learning_rate(config, train_state, len(batches))
             set_rate(optimizer, rate)
             seed(config.train.seed, train_state.step)
             model.train()
-            steps.take(draw)
-            clock.step(len(draw.rows))
-            train_state = train_state.stepped(behind)
+            steps.run(draw)
+            timer.step(len(draw.rows))
+            train_state = train_state.after_step(next_position)
 
-            # A look: what the steps cost, whether all is well, whether to stop.
-            ends_epoch = behind.batch == 0
-            reports = ends_epoch or train_state.step % config.run.report_every == 0
+            # A report: the losses, whether they are finite, whether to stop.
+            ends_epoch = next_position.batch == 0
+            logs = ends_epoch or train_state.step % config.run.report_every == 0
             saves = ends_epoch or _is_multiple(train_state.step, config.run.checkpoint_every)
-            if not (reports or saves or train_state.step >= next_look):
+            if not (logs or saves or train_state.step >= next_report):
                 continue
-            means, norm = step.accumulator.means(world), float(step.norm)
-            _refuse_not_finite(means, norm, train_state, config, folder)
+            losses, norm = step.accumulator.means(world), float(step.norm)
+            _refuse_not_finite(losses, norm, train_state, config, folder)
             stops = world.any(stop.requested)
-            pace = clock.read()
-            next_look = train_state.step + _steps_a_look(world, pace)
-            look = _look(config, batches, train_state, behind.batch, means, norm, rate, pace)
-            callback.on_step(replace(look, seconds_left=stop.at_most(look.seconds_left)))
-            if reports:
-                journal.write("train", train_state.step, **look.figures)
+            throughput = timer.read()
+            next_report = train_state.step + _steps_between_reports(world, throughput)
+            report = _step_report(config, len(batches), train_state, losses, norm, rate, throughput)
+            callback.on_step(replace(report, seconds_left=stop.at_most(report.seconds_left)))
+            if logs:
+                log.write("train", train_state.step, **report.metrics)
                 step.accumulator.clear()
 
-            # The end of an epoch, and what is kept of the run.
+            # The end of an epoch, and checkpoints.
             if ends_epoch:
                 validation = _validate(model, dataset, config, world, train_state, callback)
-                _refuse_not_finite(validation.means, 0.0, train_state, config, folder)
-                train_state = train_state.validated(validation.means.per_token, config.train)
+                _refuse_not_finite(validation.losses, 0.0, train_state, config, folder)
+                train_state = train_state.after_validation(
+                    validation.losses.per_token, config.train
+                )
                 best = train_state.best_step == train_state.step
-                journal.write("valid", train_state.step, **validation.figures, best=best)
+                log.write("valid", train_state.step, **validation.metrics, best=best)
                 callback.on_validation(replace(validation, best=best))
             saves = saves or time.monotonic() - saved >= 60 * config.run.checkpoint_minutes
-            if run is not None and (saves or stops):
-                run.save(train_state, model, optimizer)
+            if run_folder is not None and (saves or stops):
+                run_folder.save(train_state, model, optimizer)
             if ends_epoch or saves:
                 saved = time.monotonic()
-                clock.start()
+                timer.start()
 
         stopped = stop.reason if stops and not train_state.finished else ""
-        journal.write("stop", train_state.step, reason=stopped or train_state.finished)
-        return Outcome(folder, train_state, stopped, stop.signal if stopped else None)
+        log.write("stop", train_state.step, reason=stopped or train_state.finished)
+        return TrainResult(folder, train_state, stopped, stop.signal if stopped else None)
 
 
-# --- what the loop is made of ---------------------------------------------------------------------
+# --- the parts of the loop ------------------------------------------------------------------------
 
 
 def _training_pairs(dataset: Dataset, config: TrainConfig) -> Split:
@@ -184,26 +198,53 @@ def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
     )
 
 
+def _model(config: TrainConfig, dataset: Dataset, world: World) -> System:
+    """The system with its first weights, on its device."""
+    size = dataset.tokenizer.vocabulary_size
+    model = build(config.model, size, config.train.seed, config.init).to(world.device)
+    smoothing = config.train.label_smoothing
+    if smoothing and model.label_smoothing is None:
+        raise ConfigError(
+            f"train.label_smoothing = {smoothing:g}: the system {config.system.name} has no label "
+            "smoothing; leave it out"
+        )
+    if smoothing:
+        model.label_smoothing = smoothing
+    return model
+
+
 def _steps(
-    step: Step,
+    step: TrainStep,
     batches: Batches,
     train_state: TrainState,
     config: TrainConfig,
     world: World,
+    callback: Callback,
 ) -> Steps:
     """The fastest way to take the steps that are left."""
-    if not can_capture(config, world):
-        return Plain(step, batches, world)
-    epochs = range(train_state.position.epoch, 0 if train_state.finished else config.train.epochs)
-    return Captured(step, batches, epochs, CudaGraphs())
+    if can_capture(config, step.model, world):
+        last = 0 if train_state.finished else config.train.epochs
+        epochs = range(train_state.position.epoch, last)
+        return CapturedSteps(step, batches, epochs, CudaGraphs())
+    if wants_capture(config, world):
+        what = capture_obstacle(config, step.model)
+        callback.on_message(f"{what} cannot be captured in CUDA graphs, so steps take longer")
+    return EagerSteps(step, batches, world)
 
 
-def _steps_a_look(world: World, pace: Pace) -> int:
-    """How many steps until the next look, the same number in all processes."""
+def _learning_rate(config: TrainConfig, train_state: TrainState, steps_per_epoch: int) -> float:
+    """The learning rate of the next step."""
+    epoch, epochs = train_state.position.epoch, config.train.epochs
+    at = RunPosition(train_state.step, epoch, steps_per_epoch, epochs)
+    return config.optimizer.learning_rate * config.schedule.factor(at)
+
+
+def _steps_between_reports(world: World, throughput: Throughput) -> int:
+    """How many steps until the next report, the same number in all processes."""
     if world.device.type == "cpu":
         return 1
-    seconds = world.sum([pace.seconds_per_step])[0] / world.size
-    return max(1, round(SECONDS_A_LOOK / max(seconds, 1e-6)))
+    seconds = world.sum([throughput.seconds_per_step])[0] / world.size
+    return max(1, round(REPORT_SECONDS / max(seconds, 1e-6)))
 
 
 def _is_multiple(step: int, number: int) -> bool:
@@ -211,16 +252,16 @@ def _is_multiple(step: int, number: int) -> bool:
 
 
 def _refuse_not_finite(
-    means: Means, norm: float, train_state: TrainState, config: TrainConfig, folder: Path
+    losses: MeanLosses, norm: float, train_state: TrainState, config: TrainConfig, folder: Path
 ) -> None:
-    """Stop before a loss that is no number reaches a checkpoint."""
-    found = means.figures | {"gradient norm": norm}
+    """Stop before a loss that is not finite reaches a checkpoint."""
+    found = losses.metrics | {"gradient norm": norm}
     wrong = [f"{name} {value}" for name, value in found.items() if not math.isfinite(value)]
     if wrong:
         raise TrainingError(
-            f"training went astray at step {train_state.step}: {', '.join(wrong)}; the checkpoints "
-            f"in {folder} are from before: go on from them with --resume and a lower rate, such as "
-            f"--optimizer.learning_rate={config.optimizer.learning_rate / 2:g}"
+            f"training diverged at step {train_state.step}: {', '.join(wrong)}; the checkpoints "
+            f"in {folder} are from before: continue from them with --resume and a lower rate, such "
+            f"as --optimizer.learning_rate={config.optimizer.learning_rate / 2:g}"
         )
 
 
@@ -232,39 +273,39 @@ def _validate(
     train_state: TrainState,
     callback: Callback,
 ) -> Validation:
-    means = validation_loss(model, dataset, config, world, callback.progress)
-    epoch = train_state.position.epoch  # counted from 0, and the next one already
-    if not world.leads:
-        return Validation(train_state.step, epoch, means, None, 0, [])
-    return Validation(train_state.step, epoch, means, *write_headlines(model, dataset, config))
+    losses = validation_loss(model, dataset, config, world, callback.progress)
+    epoch = train_state.position.epoch  # counted from 0, and already that of the next step
+    if not world.is_leader:
+        return Validation(train_state.step, epoch, losses, None, 0, [])
+    return Validation(train_state.step, epoch, losses, *write_headlines(model, dataset, config))
 
 
-def _look(
+def _step_report(
     config: TrainConfig,
-    batches: Batches,
+    num_batches: int,
     train_state: TrainState,
-    batch: int,
-    means: Means,
+    losses: MeanLosses,
     norm: float,
     rate: float,
-    pace: Pace,
+    throughput: Throughput,
 ) -> StepReport:
-    num_batches = len(batches)
+    epoch, batch = train_state.position
+    steps_left = config.train.epochs * num_batches - train_state.step
     return StepReport(
         step=train_state.step,
-        epoch=train_state.position.epoch + (batch > 0),
+        epoch=epoch + (batch > 0),
         num_epochs=config.train.epochs,
         batch=batch or num_batches,
         num_batches=num_batches,
-        means=means,
+        losses=losses,
         norm=norm,
         rate=rate,
-        pairs_per_second=pace.pairs_per_second,
-        seconds_left=(config.train.epochs * num_batches - train_state.step) * pace.seconds_per_step,
+        pairs_per_second=throughput.pairs_per_second,
+        seconds_left=steps_left * throughput.seconds_per_step,
     )
 
 
-def _beginning(
+def _run_start(
     config: TrainConfig, model: System, dataset: Dataset, world: World, train_state: TrainState
 ) -> RunStart:
     return RunStart(

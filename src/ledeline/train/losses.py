@@ -1,4 +1,4 @@
-"""The losses of the steps since the last report, kept where they were computed until asked for."""
+"""The losses of the steps since the last report, summed up on the device until they are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from ledeline.train.processes import World
 
 
 @dataclass(frozen=True)
-class Means:
-    """What some pairs cost on average."""
+class MeanLosses:
+    """The mean losses of some pairs."""
 
     num_pairs: int
     named: dict[str, float]  # of a pair: l_trg is "target", l_src of the SPM is "source"
     per_token: float  # of the headline and <eos>
 
     @property
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """The same by name, as reports have it."""
         return {**self.named, "per_token": self.per_token}
 
@@ -40,11 +40,11 @@ class LossAccumulator:
         """For the losses of a model."""
         return cls(model.loss_names, model.device)
 
-    def add(self, losses: Losses, present: Tensor | None = None) -> None:
-        """Add the losses of a batch, or of those pairs where `present` (B,) is not 0 but 1."""
+    def add(self, losses: Losses, pair_mask: Tensor | None = None) -> None:
+        """Add the losses of a batch, or of those pairs where the mask (B,) is 1 and not 0."""
         parts = [losses.headline, *(losses.named[name] for name in self._names)]
         rows = torch.stack([part.detach() for part in parts])  # (1 + losses, B)
-        self.sums += (rows if present is None else rows * present).sum(1, dtype=torch.float64)
+        self.sums += (rows if pair_mask is None else rows * pair_mask).sum(1, dtype=torch.float64)
 
     def count(self, num_tokens: int, num_pairs: int) -> None:
         """Count what was added: headline tokens, <eos> included, and pairs."""
@@ -52,15 +52,15 @@ class LossAccumulator:
         self._num_tokens += num_tokens
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start again from 0."""
         self.sums.zero_()
         self._num_pairs = self._num_tokens = 0
 
-    def means(self, world: World) -> Means:
+    def means(self, world: World) -> MeanLosses:
         """The means over every process."""
         *sums, num_pairs, num_tokens = world.sum(
             [*self.sums.tolist(), self._num_pairs, self._num_tokens]
         )
         headline, *means = (one / max(num_pairs, 1) for one in sums)
         per_token = headline * num_pairs / max(num_tokens, 1)
-        return Means(int(num_pairs), dict(zip(self._names, means, strict=True)), per_token)
+        return MeanLosses(int(num_pairs), dict(zip(self._names, means, strict=True)), per_token)

@@ -177,9 +177,28 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 def optimizer_state(
     config: OptimizerConfig, model: nn.Module, optimizer: torch.optim.Optimizer
 ) -> dict[str, Tensor]:
-    """Each tensor that later steps depend on, as `encoder.embedding.weight.exp_avg`."""
+    """Each tensor that later steps depend on, as `encoder.embedding.weight.exp_avg`.
+
+    They are the optimizer's own: what is written into them is what its next step reads.
+    """
     return {
         f"{name}.{kind}": optimizer.state[parameter][kind]
         for name, parameter in model.named_parameters()
         for kind in config.state_kinds
     }
+
+
+@torch.no_grad()
+def load_optimizer_state(
+    state: Mapping[str, Tensor], saved: Mapping[str, Tensor], step: int
+) -> None:
+    """Copy saved tensors to those that `optimizer_state` gives.
+
+    Version 0.1.0 did not save how many steps each parameter has had: there it was the run's number
+    of steps for all.
+    """
+    for name, tensor in state.items():
+        if name in saved or not name.endswith(".step"):
+            tensor.copy_(saved[name])
+        else:
+            tensor.fill_(step)

@@ -1,4 +1,4 @@
-"""What is said where memory does not suffice."""
+"""A sentence for a run that needs more memory than there is."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,20 +8,20 @@ import torch
 
 from ledeline.core.errors import TrainingError
 
-_OF_CPU: Final = "can't allocate memory"  # a RuntimeError like any other, but for its words
+_ON_CPU: Final = "can't allocate memory"  # a RuntimeError, told from others by its words
 
 
 @contextmanager
 def explain_out_of_memory(batch_size: int) -> Iterator[None]:
-    """Turn an end of memory into one sentence that says what needs less."""
+    """Turn an out-of-memory error into one sentence that says what needs less."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        short = isinstance(error, MemoryError | torch.OutOfMemoryError) or _OF_CPU in str(error)
+        short = isinstance(error, MemoryError | torch.OutOfMemoryError) or _ON_CPU in str(error)
         if not short:
             raise
         raise TrainingError(
-            f"the memory does not suffice for batches of {batch_size} pairs; begin another run "
-            f"with less, such as --train.batch_size={max(1, batch_size // 2)}, or with shorter "
+            f"there is not enough memory for batches of {batch_size} pairs; start another run with "
+            f"smaller ones, such as --train.batch_size={max(1, batch_size // 2)}, or with shorter "
             "ledes (filter.max_lede_subwords of ledeline prepare)"
         ) from error

@@ -18,6 +18,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from ledeline.core.errors import ConfigError, TrainingError
+from ledeline.core.signals import handled_by
 
 JOIN_TIMEOUT = timedelta(minutes=2)  # for the others to start
 TIMEOUT = timedelta(minutes=10)  # for the others to come to the same point
@@ -33,8 +34,8 @@ class World:
     control: distributed.ProcessGroup | None = None  # gloo; None for a single process
 
     @property
-    def leads(self) -> bool:
-        """Whether this process writes files and shows progress."""
+    def is_leader(self) -> bool:
+        """Whether this process writes files and shows progress: number 0."""
         return self.rank == 0
 
     def sum(self, values: Sequence[float]) -> list[float]:
@@ -47,11 +48,11 @@ class World:
         return summed
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so in any process."""
+        """Whether the flag is set in any process."""
         return self.sum([flag])[0] > 0
 
-    def agree(self, text: str, what: str) -> None:
-        """Refuse to go on where a process has something else than the leading one."""
+    def require_same(self, text: str, what: str) -> None:
+        """Refuse to go on where a process has another text than the leading one."""
         if self.control is None:
             return
         box = [text]
@@ -66,23 +67,23 @@ class World:
         return DistributedDataParallel(model)
 
 
-def leads() -> bool:
-    """Whether this process is to show progress, told before it has joined the others."""
+def is_leading_process() -> bool:
+    """Whether this process shows progress; known before it has joined the others."""
     return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK") == "0"
 
 
 @contextmanager
-def joined(device: str) -> Iterator[World]:
+def join_processes(device: str) -> Iterator[World]:
     """Join the processes that `torchrun` started, or be the only one."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield World(0, 1, _device(device, 0))
         return
-    _refuse_half_an_address(size)
+    _refuse_incomplete_address(size)
     chosen = _device(device, int(os.environ.get("LOCAL_RANK", "0")))
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    with _losses_named(LOST):
+    with _connection_errors(LOST):
         try:
             control = _join("nccl" if chosen.type == "cuda" else "gloo")
             yield World(distributed.get_rank(), size, chosen, control)
@@ -91,7 +92,7 @@ def joined(device: str) -> Iterator[World]:
                 distributed.destroy_process_group()
 
 
-def _refuse_half_an_address(size: int) -> None:
+def _refuse_incomplete_address(size: int) -> None:
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ConfigError(
@@ -103,9 +104,12 @@ def _refuse_half_an_address(size: int) -> None:
 def _join(backend: str) -> distributed.ProcessGroup:
     """Meet the other processes; gives the group for what they have to agree on.
 
-    One that failed before it came here never comes, so they are not waited for as long as later.
+    One that failed before never comes, so the time limit is shorter here than later.
     """
-    with _default_signals(), _losses_named(NOT_MET):
+    with (
+        handled_by(signal.SIG_DFL),
+        _connection_errors(NOT_MET),
+    ):  # what waits in torch hears no others
         shared, rank, size = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         store = PrefixStore(attempt, shared)  # it may hold addresses of an earlier one
@@ -119,17 +123,6 @@ def _join(backend: str) -> distributed.ProcessGroup:
         return control
 
 
-@contextmanager
-def _default_signals() -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the process, for one that waits in torch hears no wish to stop."""
-    before = {one: signal.signal(one, signal.SIG_DFL) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
 LOST = (
     "lost touch with another process of this run, which was stopped or cannot be reached; start "
     "all of them again with --resume"
@@ -141,8 +134,8 @@ NOT_MET = (
 
 
 @contextmanager
-def _losses_named(sentence: str) -> Iterator[None]:
-    """Say in a sentence that another process is gone, wherever the news arrives."""
+def _connection_errors(sentence: str) -> Iterator[None]:
+    """Turn an error of the connection between processes into a sentence."""
     try:
         yield
     except RuntimeError as error:
@@ -152,7 +145,7 @@ def _losses_named(sentence: str) -> Iterator[None]:
 
 
 def _is_connection(error: RuntimeError) -> bool:
-    """Torch has a family of such errors; those of gloo are told by the place they name."""
+    """Torch has a class of such errors; those of gloo name the place they come from."""
     return isinstance(error, distributed.DistError) or "gloo" in str(error).lower()
 
 

@@ -1,7 +1,7 @@
 """A run folder: its configuration, its checkpoints, the best of them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +12,7 @@ from torch import Tensor, distributed
 
 from ledeline.config.renames import new_name
 from ledeline.config.section import flatten
-from ledeline.config.toml import load, to_toml
+from ledeline.config.toml import to_toml
 from ledeline.core.atomic import (
     atomic_symlink,
     atomic_write,
@@ -27,15 +27,17 @@ from ledeline.model.config import SystemConfig
 from ledeline.model.format.folder import BEST, WEIGHTS, describe, load_model
 from ledeline.model.system import System
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
-from ledeline.train.config import RENAMED, TrainConfig
+from ledeline.train.config import RENAMED, TrainConfig, load_train_config
+from ledeline.train.optimizers import OptimizerConfig, load_optimizer_state, optimizer_state
 from ledeline.train.processes import World
 from ledeline.train.state import TrainState
 
 CONFIG: Final = "config.toml"
 ABOUT: Final = "run.json"
 CHECKPOINTS: Final = "checkpoints"
+OPTIMIZER: Final = "optimizer"  # .safetensors, beside the weights
 
-# What a run keeps to its end beside the shape of its model: other values make other batches.
+# What a run keeps to its end beside what its model is: other values make other batches.
 FIXED: Final = (
     "optimizer.name",
     "data.pairs",
@@ -44,11 +46,13 @@ FIXED: Final = (
     "train.seed",
     "train.start_from",
 )
+# What checkpoints of version 0.1.0 do not say, since there was nothing else.
+_OF_VERSION_0_1_0: Final = {"system.name": "encdec", "optimizer.name": "adam"}
 
-Note = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-class Run:
+class RunFolder:
     """The folder of one run, as its leading process has it."""
 
     def __init__(self, folder: Path, config: TrainConfig, dataset: Dataset) -> None:
@@ -60,45 +64,48 @@ class Run:
     @classmethod
     @contextmanager
     def opened(
-        cls, folder: Path, config: TrainConfig, dataset: Dataset, resume: bool, note: Note
-    ) -> Iterator["Run"]:
-        """Begin a folder, or go on with one; nobody else may write to it meanwhile."""
+        cls, folder: Path, config: TrainConfig, dataset: Dataset, resume: bool, notify: Notify
+    ) -> Iterator["RunFolder"]:
+        """Make a folder, or continue one; nobody else may write to it meanwhile."""
         make_folder(folder.parent)
         with exclusive_lock(folder, TrainingError):
             if folder.exists() and any(folder.iterdir()) and not resume:
                 raise TrainingError(
-                    f"{folder} is there already; say --resume to go on with it, or name another "
+                    f"{folder} is there already; say --resume to continue it, or name another "
                     "folder with --run"
                 )
             run = cls(folder, config, dataset)
-            run._settle(note)
+            run._write_description(notify)
             with run._writer:
                 try:
                     yield run
                 finally:
-                    run.finish()
+                    run.wait_until_written()
 
-    def _settle(self, note: Note) -> None:
-        """Refuse a changed run, note what may change, write what was resolved."""
+    def _write_description(self, notify: Notify) -> None:
+        """Write the configuration and what the run ran on; refuse one that may not change so."""
         make_folder(self.folder)
         remove_temporary_files(self.folder)
         if (self.folder / CONFIG).exists():
-            before = load(TrainConfig, self.folder / CONFIG, renamed=RENAMED, quiet=True)
-            fixed = fixed_of(before) | fixed_of(self.config)
-            for key, old, new in changes(before, self.config):
-                if key in fixed:
-                    raise TrainingError(
-                        f"{self.folder} was begun with {key} = {old}, which cannot become {new} "
-                        "on the way; give the same, or name another folder with --run"
-                    )
-                if key != "data.dataset":  # it may have moved; its checksum must be the same
-                    note(f"{key} was {old} and is {new} from here on")
+            self._compare_with(load_train_config(self.folder / CONFIG, quiet=True), notify)
         with atomic_write(self.folder / CONFIG) as part:
             part.write_text(to_toml(self.config), encoding="utf-8")
         if not (self.folder / ABOUT).exists():
             about = {"dataset": self.dataset.checksum, **circumstances()}
             with atomic_write(self.folder / ABOUT) as part:
                 part.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+    def _compare_with(self, before: TrainConfig, notify: Notify) -> None:
+        """Refuse other values of fixed keys; say which others changed."""
+        fixed = fixed_values(before) | fixed_values(self.config)
+        for key, old, new in changes(before, self.config):
+            if key in fixed:
+                raise TrainingError(
+                    f"{self.folder} was begun with {key} = {old}, which cannot become {new} on the "
+                    "way; give the same, or name another folder with --run"
+                )
+            if key != "data.dataset":  # it may have moved; its checksum must be the same
+                notify(f"{key} was {old} and is {new} from here on")
 
     # --- checkpoints -----------------------------------------------------------------------------
 
@@ -107,100 +114,93 @@ class Run:
     ) -> None:
         """Write a checkpoint, point `best` to the best one, keep that and the newest.
 
-        It is written in the background; what goes wrong there is raised by the next call, or by
-        `finish`.
+        It is written in the background. An error there is raised by the next call, or by
+        `wait_until_written`.
         """
-        self.finish()
+        self.wait_until_written()
         tensors = {
             WEIGHTS: _copied(model.state_dict()),
-            "optimizer": _copied(moments(model, optimizer)),
+            OPTIMIZER: _copied(optimizer_state(self.config.optimizer, model, optimizer)),
         }
         self._writing = self._writer.submit(self._write, train_state, tensors)
 
-    def finish(self) -> None:
-        """Wait until the last checkpoint is written."""
+    def wait_until_written(self) -> None:
+        """Wait until the last checkpoint is on the disk."""
         if self._writing is not None:
             writing, self._writing = self._writing, None
             writing.result()
 
     def _write(self, train_state: TrainState, tensors: dict[str, dict[str, Tensor]]) -> None:
-        state = {"standing": train_state.to_json(), "belongs": self._belongs()}
+        state = {"train_state": train_state.to_json(), "belongs_to": self._identity()}
         self.checkpoints.save(train_state.step, tensors, state, self._write_model_files)
-        self.keep(train_state)
+        self.clean_up(train_state)
 
-    def keep(self, train_state: TrainState) -> None:
+    def clean_up(self, train_state: TrainState) -> None:
         """Point `best` to the best checkpoint; keep that, the last two and the last epochs'."""
         steps = self.checkpoints.steps()
         if train_state.best_step in steps:
-            atomic_symlink(
-                self.folder / BEST, self.folder / CHECKPOINTS / f"{train_state.best_step:08}"
-            )
-        ends = [step for step in steps if step % train_state.steps_an_epoch == 0]
+            best = self.folder / CHECKPOINTS / f"{train_state.best_step:08}"
+            atomic_symlink(self.folder / BEST, best)
+        ends = [step for step in steps if step % train_state.steps_per_epoch == 0]
         last = ends[-self.config.run.keep_epochs :] if self.config.run.keep_epochs else []
         self.checkpoints.keep({*steps[-2:], *last, train_state.best_step})
 
-    def newest(self, note: Note) -> Checkpoint | None:
+    def newest_checkpoint(self, notify: Notify) -> Checkpoint | None:
         """The newest sound checkpoint of this run."""
-        return self.checkpoints.newest(self._misfit, note)
+        return self.checkpoints.newest(self._why_foreign, notify)
 
     def _write_model_files(self, folder: Path) -> None:
         """What makes a checkpoint a model that can be used on its own."""
         describe(folder, self.config.model, self.dataset.tokenizer)
 
-    def _belongs(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         """What tells this run's checkpoints from others'."""
-        named = fixed_of(self.config)
-        fixed = {k: str(one) if isinstance(one, Path) else one for k, one in named.items()}
-        return fixed | {"dataset": self.dataset.checksum}
+        fixed = fixed_values(self.config)
+        plain = {k: str(one) if isinstance(one, Path) else one for k, one in fixed.items()}
+        return plain | {"dataset": self.dataset.checksum}
 
-    def _misfit(self, checkpoint: Checkpoint) -> str | None:
-        there = checkpoint.state.get("belongs")
-        if not isinstance(there, dict):
+    def _why_foreign(self, checkpoint: Checkpoint) -> str | None:
+        """Why a checkpoint does not belong to this run; None: it does."""
+        there = _identity_in(checkpoint)
+        if there is None:
             return "it does not say which run it belongs to"
-        there = {new_name(key, RENAMED): value for key, value in there.items()}
-        of_first_version = {"system.name": "encdec", "optimizer.name": "adam"}
-        for key, value in self._belongs().items():
-            if (found := there.get(key, of_first_version.get(key))) != value:
-                what = "another dataset" if key == "dataset" else f"{key} = {found}"
+        for key, value in self._identity().items():
+            if there.get(key) != value:
+                what = "another dataset" if key == "dataset" else f"{key} = {there.get(key)}"
                 return f"it belongs to a run with {what}"
         return None
 
 
-def shape_of(config: SystemConfig) -> dict[str, Any]:
-    """Every dotted key that the shape of a model depends on, with its value."""
+# --- which keys of a configuration may change -----------------------------------------------------
+
+
+def model_values(config: SystemConfig) -> dict[str, Any]:
+    """Every dotted key that decides what the weights are, with its value."""
     sections = {"system": config.system, **config.addons}
     free = {f"{name}.{key}" for name, part in sections.items() for key in part.free}
     return {key: value for key, value in flatten(config).items() if key not in free}
 
 
-def fixed_of(config: TrainConfig) -> dict[str, Any]:
+def fixed_values(config: TrainConfig) -> dict[str, Any]:
     """Every dotted key that a run keeps to its end, with its value."""
-    return shape_of(config.model) | {
-        key: value for key, value in flatten(config).items() if key in FIXED
-    }
+    others = {key: value for key, value in flatten(config).items() if key in FIXED}
+    return model_values(config.model) | others
 
 
 def changes(before: TrainConfig, now: TrainConfig) -> list[tuple[str, Any, Any]]:
     """The keys that differ, with both values."""
-    old, new = flatten(before), flatten(now)
+    return _differences(flatten(before), flatten(now))
+
+
+def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     return [
-        (key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)
+        (key, one.get(key), other.get(key))
+        for key in {**one, **other}
+        if one.get(key) != other.get(key)
     ]
 
 
-# --- a model and its optimizer, out of a checkpoint and over to the other processes --------------
-
-_MOMENTS: Final = ("exp_avg", "exp_avg_sq")
-
-
-def moments(model: System, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Adam's two moments of each parameter, by name."""
-    return {
-        f"{name}.{kind}": optimizer.state[parameter][kind]
-        for name, parameter in model.named_parameters()
-        for kind in _MOMENTS
-        if kind in optimizer.state[parameter]
-    }
+# --- a model and its optimizer, from a checkpoint and to the other processes ---------------------
 
 
 def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -208,24 +208,40 @@ def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: one.detach().to("cpu", copy=True) for name, one in tensors.items()}
 
 
-def restore(checkpoint: Checkpoint, model: System, optimizer: torch.optim.Optimizer) -> None:
-    """Put a checkpoint's weights and moments in their places."""
+def _identity_in(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """What a checkpoint says of its run, with today's names of keys."""
+    there = checkpoint.state.get("belongs_to", checkpoint.state.get("belongs"))  # 0.1.0: belongs
+    if not isinstance(there, dict):
+        return None
+    return _OF_VERSION_0_1_0 | {new_name(key, RENAMED): value for key, value in there.items()}
+
+
+def restore(
+    checkpoint: Checkpoint,
+    config: OptimizerConfig,
+    model: System,
+    optimizer: torch.optim.Optimizer,
+) -> TrainState:
+    """Load the weights and the optimizer's state of a checkpoint; gives the state of the run."""
+    state = checkpoint.state
     try:
         model.load_state_dict(checkpoint.tensors(WEIGHTS))
-        _set_moments(checkpoint.tensors("optimizer"), checkpoint.step, model, optimizer)
+        saved = checkpoint.tensors(OPTIMIZER)
+        load_optimizer_state(optimizer_state(config, model, optimizer), saved, checkpoint.step)
+        return TrainState.from_json(state.get("train_state") or state["standing"])  # as in 0.1.0
     except (RuntimeError, KeyError) as error:
         raise CheckpointError(
-            f"{checkpoint.folder} does not hold the tensors of this model: {error}"
+            f"{checkpoint.folder} does not hold what this model and optimizer need: {error}"
         ) from None
 
 
-def begun(folder: Path) -> bool:
-    """Whether a run folder has a checkpoint to go on from."""
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run folder has a checkpoint to resume from."""
     return bool(Checkpoints(folder / CHECKPOINTS).steps())
 
 
-def start_from(folder: Path, model: System, dataset: Dataset) -> None:
-    """Give a model the weights of another one that reads and writes the same."""
+def load_first_weights(folder: Path, model: System, dataset: Dataset) -> None:
+    """Give a model the weights of another one with the same sizes and sub-words."""
     there = load_model(folder)
     if there.tokenizer != dataset.tokenizer:
         profile = there.tokenizer.profile.name
@@ -233,47 +249,32 @@ def start_from(folder: Path, model: System, dataset: Dataset) -> None:
             f"{folder} has other sub-words or another text profile than {dataset.folder}; prepare "
             f"the dataset with --subword.reuse={folder} and --text.profile={profile}"
         )
-    wanted, found = shape_of(model.config), shape_of(there.model.config)
-    for key in {**wanted, **found}:
-        if wanted.get(key) != found.get(key):
-            raise ModelError(
-                f"{folder} has {key} = {found.get(key)}, and {wanted.get(key)} is asked for"
-            )
+    for key, found, wanted in _differences(
+        model_values(there.model.config), model_values(model.config)
+    ):
+        raise ModelError(f"{folder} has {key} = {found}, and {wanted} is asked for")
     model.load_state_dict(there.model.state_dict())
 
 
-def _set_moments(
-    tensors: dict[str, Tensor], step: int, model: System, optimizer: torch.optim.Optimizer
-) -> None:
-    for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {
-            "step": torch.tensor(float(step), device=parameter.device),
-            **{kind: tensors[f"{name}.{kind}"].to(parameter.device) for kind in _MOMENTS},
-        }
-
-
 def share(
-    train_state: TrainState, model: System, optimizer: torch.optim.Optimizer, world: World
+    train_state: TrainState,
+    config: OptimizerConfig,
+    model: System,
+    optimizer: torch.optim.Optimizer,
+    world: World,
 ) -> TrainState:
-    """Give every process what the leading one has, so that only it needs the run folder.
+    """Give every process the leading one's state, so that only that one needs the run folder.
 
-    The weights are DistributedDataParallel's to share.
+    DistributedDataParallel shares the weights.
     """
     if world.control is None:
         return train_state
     box: list[Any] = [train_state.to_json()]
     distributed.broadcast_object_list(box, src=0, group=world.control)
-    train_state = TrainState.from_json(box[0])
-    if train_state.step:
-        zeros = {
-            f"{name}.{kind}": torch.zeros_like(parameter)
-            for name, parameter in model.named_parameters()
-            for kind in _MOMENTS
-        }
-        tensors = moments(model, optimizer) if world.leads else zeros
-        for name, tensor in tensors.items():
-            here = tensor.cpu()
-            distributed.broadcast(here, src=0, group=world.control)
-            tensors[name] = here
-        _set_moments(tensors, train_state.step, model, optimizer)
-    return train_state
+    shared = TrainState.from_json(box[0])
+    tensors = optimizer_state(config, model, optimizer) if shared.step else {}
+    for tensor in tensors.values():
+        on_cpu = tensor.cpu()
+        distributed.broadcast(on_cpu, src=0, group=world.control)
+        tensor.copy_(on_cpu)
+    return shared

@@ -6,9 +6,18 @@ that follow from the step alone, so that a resumed run has the rates of an undis
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, Protocol
+from typing import Annotated, Final, Literal, NamedTuple, Protocol
 
 from ledeline.config.section import at_least, below, section
+
+
+class RunPosition(NamedTuple):
+    """A step of a run."""
+
+    step: int  # counted from 0, over all epochs
+    epoch: int  # counted from 0
+    steps_per_epoch: int
+    epochs: int  # of the whole run, at most
 
 
 class Schedule(Protocol):
@@ -18,11 +27,8 @@ class Schedule(Protocol):
     def name(self) -> str:
         """What it is called in configurations."""
 
-    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
-        """What the learning rate is multiplied with at a step.
-
-        `step` is counted from 0 over the whole run, `epoch` from 0; a run has at most `epochs`.
-        """
+    def factor(self, at: RunPosition) -> float:
+        """What the learning rate is multiplied with at a step."""
 
 
 @section
@@ -36,9 +42,9 @@ class HalvingSchedule:
         int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
     ] = 10
 
-    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+    def factor(self, at: RunPosition) -> float:
         """1, then 1/2, 1/4 and so on: the same throughout an epoch."""
-        num_halvings = max(0, epoch + 1 - self.halve_from + 1)
+        num_halvings = max(0, at.epoch + 1 - self.halve_from + 1)
         return float(0.5**num_halvings)
 
 
@@ -48,7 +54,7 @@ class ConstantSchedule:
 
     name: Annotated[Literal["constant"], "The rate stays as it is."] = "constant"
 
-    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+    def factor(self, at: RunPosition) -> float:  # noqa: ARG002
         """Always 1."""
         return 1.0
 
@@ -68,12 +74,12 @@ class WarmupCosineSchedule:
         below(1),
     ] = 0.0
 
-    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+    def factor(self, at: RunPosition) -> float:
         """1/warmup_steps at the first step, 1 at the last of the warm-up, towards `final` after."""
-        if step < self.warmup_steps:
-            return (step + 1) / self.warmup_steps
-        num_steps = max(1, epochs * steps_per_epoch - self.warmup_steps)
-        done = min(1.0, (step - self.warmup_steps) / num_steps)
+        if at.step < self.warmup_steps:
+            return (at.step + 1) / self.warmup_steps
+        num_steps = max(1, at.epochs * at.steps_per_epoch - self.warmup_steps)
+        done = min(1.0, (at.step - self.warmup_steps) / num_steps)
         return self.final + (1 - self.final) * (1 + math.cos(math.pi * done)) / 2
 
 
@@ -90,9 +96,9 @@ class WarmupInverseSqrtSchedule:
     ] = "warmup_inverse_sqrt"
     warmup_steps: Annotated[int, "Steps until the full rate.", at_least(1)] = 4000
 
-    def factor(self, step: int, epoch: int, steps_per_epoch: int, epochs: int) -> float:
+    def factor(self, at: RunPosition) -> float:
         """1/warmup_steps at the first step, 1 at the last of the warm-up, then ever less."""
-        number = step + 1
+        number = at.step + 1
         return min(number / self.warmup_steps, math.sqrt(self.warmup_steps / number))
 
 

@@ -1,6 +1,6 @@
-"""Where a run stands: all that a checkpoint keeps beside the weights and Adam's moments.
+"""The state of a run: all that a checkpoint keeps beside the weights and the optimizer.
 
-The dice need no place here: they are set anew from the seed and the number of each step.
+Random numbers need no state: they are seeded again with the number of each step.
 """
 
 import math
@@ -23,26 +23,29 @@ class TrainState:
     finished: str = ""  # why there is nothing left to do
 
     @property
-    def steps_an_epoch(self) -> int:
+    def steps_per_epoch(self) -> int:
         """Steps of an epoch; more than were done, as long as the first has not ended."""
         if not self.position.epoch:
             return self.step + 1
         return (self.step - self.position.batch) // self.position.epoch
 
-    def stepped(self, behind: Position) -> Self:
-        """One step on, to this place in the batches."""
-        return replace(self, step=self.step + 1, position=behind)
+    def after_step(self, position: Position) -> Self:
+        """The state one step later, at this place in the batches."""
+        return replace(self, step=self.step + 1, position=position)
 
-    def validated(self, loss: float, config: LoopConfig) -> Self:
-        """An epoch further, with this loss per token."""
+    def after_validation(self, loss: float, config: LoopConfig) -> Self:
+        """The state at the end of an epoch with this validation loss per token."""
         if loss < self.best_loss:
             now = replace(self, best_loss=loss, best_step=self.step, epochs_since_best=0)
         else:
             now = replace(self, epochs_since_best=self.epochs_since_best + 1)
-        return now.judged(config)
+        return now.with_limits(config)
 
-    def judged(self, config: LoopConfig) -> Self:
-        """Whether the run is at its end, by a configuration that may ask for more than before."""
+    def with_limits(self, config: LoopConfig) -> Self:
+        """The state with `finished` as the limits of a configuration have it.
+
+        They may have been raised since the run began.
+        """
         finished = ""
         if self.position.epoch >= config.epochs:
             finished = f"all {config.epochs} epochs are done"
@@ -51,7 +54,7 @@ class TrainState:
         return replace(self, finished=finished)
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it: it knows no infinity."""
+        """As JSON can hold it, which has no infinity."""
         return asdict(self) | {
             "position": list(self.position),
             "best_loss": None if math.isinf(self.best_loss) else self.best_loss,

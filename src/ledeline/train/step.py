@@ -1,7 +1,7 @@
-"""A step of training: the one definition, and the plain way to take it."""
+"""A step of training: its one definition, and how it is taken with plain PyTorch."""
 
 import math
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,87 +19,83 @@ from ledeline.train.precision import precision
 from ledeline.train.processes import World
 
 
-class Step:
-    """Forward, backward, clipping and Adam.
+class TrainStep:
+    """Forward pass, backward pass, clipping, update of the weights.
 
-    The losses go to `accumulator` and the norm of the gradient, before clipping, to `norm`: both
+    The losses go to `accumulator` and the norm of the gradient, before clipping, to `norm`. Both
     stay on the device, and nothing waits for them.
     """
 
     def __init__(
-        self, model: System, wrapped: nn.Module, optimizer: torch.optim.Adam, config: TrainConfig
+        self,
+        model: System,
+        wrapped: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        config: TrainConfig,
     ) -> None:
         self.model, self.optimizer = model, optimizer
-        self._wrapped, self._clip = wrapped, config.train.clip_norm or math.inf
-        self._run = config.run
+        self._wrapped, self._run = wrapped, config.run
+        self._clip_norm, self._clip_value = config.train.clip_norm, config.train.clip_value
         self.accumulator = LossAccumulator.of(model)
         self.norm = torch.zeros((), device=model.device)
 
-    def __call__(self, pairs: Pairs, weight: float | Tensor, present: Tensor | None = None) -> None:
-        """Learn from pairs whose losses weigh so much each.
+    def __call__(
+        self, pairs: Pairs, weight: float | Tensor, pair_mask: Tensor | None = None
+    ) -> None:
+        """Learn from pairs; the sum of their losses is multiplied with `weight`.
 
-        Those where `present` (B,) is 0 instead of 1 only fill the batch up.
+        Pairs where the mask (B,) is 0 and not 1 only fill up the batch.
         """
         with precision(self._run, self.model.device):
             losses: Losses = self._wrapped(pairs)
         total = losses.total()
-        total = total if present is None else total * present
+        total = total if pair_mask is None else total * pair_mask
         torch.autograd.backward(total.sum() * weight)
-        self.norm.copy_(nn.utils.clip_grad_norm_(self.model.parameters(), self._clip))
+        self._clip_gradient()
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.accumulator.add(losses, present)
+        self.accumulator.add(losses, pair_mask)
 
-
-def adam(model: System) -> torch.optim.Adam:
-    """The optimizer; on a GPU its rate is there too, so that a captured step can be told of it."""
-    if model.device.type == "cpu":
-        return torch.optim.Adam(model.parameters(), fused=True)
-    rate = torch.zeros((), device=model.device)
-    return torch.optim.Adam(model.parameters(), rate, fused=True, capturable=True)
-
-
-def set_rate(optimizer: torch.optim.Adam, rate: float) -> None:
-    """Set Adam's learning rate."""
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
+    def _clip_gradient(self) -> None:
+        """Clip by norm, then by value; each where it is asked for."""
+        parameters = list(self.model.parameters())
+        self.norm.copy_(nn.utils.clip_grad_norm_(parameters, self._clip_norm or math.inf))
+        if self._clip_value:
+            nn.utils.clip_grad_value_(parameters, self._clip_value)
 
 
 class Steps(Protocol):
-    """A way to take steps."""
+    """How the steps of a run are taken."""
 
     def prepare(self, progress: Progress) -> None:
         """Do all that has to be done before the first one."""
 
-    def take(self, draw: Draw) -> None:
+    def run(self, draw: Draw) -> None:
         """Learn from the pairs of a batch."""
 
     @property
-    def figures(self) -> dict[str, Any]:
-        """What it took to be ready, by name."""
+    def setup_info(self) -> dict[str, Any]:
+        """What it took to prepare, by name."""
 
 
-_STAND_IN = Batch.of([([UNK], [])])
+_PLACEHOLDER: Final = Batch.of([([UNK], [])])
 
 
-class Plain:
-    """Steps as PyTorch does them: on any device, with any lengths, in any number of processes."""
+class EagerSteps:
+    """Steps in plain PyTorch: on any device, with any lengths, in any number of processes."""
 
-    def __init__(self, step: Step, batches: Batches, world: World) -> None:
+    def __init__(self, step: TrainStep, batches: Batches, world: World) -> None:
         self._step, self._batches, self._world = step, batches, world
-        self.figures: dict[str, Any] = {}
+        self.setup_info: dict[str, Any] = {}
 
     def prepare(self, progress: Progress) -> None:
         """There is nothing to do."""
 
-    def take(self, draw: Draw) -> None:
+    def run(self, draw: Draw) -> None:
         """Learn from this process's pairs of a batch.
 
-        Gradients are averaged over the processes, so each weighs its sum with their number. A
-        process without a pair of a small batch goes along with a stand-in that is not counted.
+        Gradients are averaged over the processes, so each multiplies its sum with their number. A
+        process without a pair of a small batch has a placeholder that does not count.
         """
         batch, world, model = self._batches.gather(draw), self._world, self._step.model
         if len(batch.sources):
@@ -107,6 +103,6 @@ class Plain:
             self._step(model.pairs(batch), world.size / batch.num_pairs)
         else:
             model.share_batches(WHOLE)
-            self._step(model.pairs(_STAND_IN), 0.0, torch.zeros(1, device=model.device))
+            self._step(model.pairs(_PLACEHOLDER), 0.0, torch.zeros(1, device=model.device))
         num_tokens = int((batch.headline_lengths + 1).sum())
         self._step.accumulator.count(num_tokens, len(batch.sources))

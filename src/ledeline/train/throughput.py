@@ -1,21 +1,21 @@
-"""How fast the steps go, with everything else left out of the account."""
+"""How fast the steps are, without validation and checkpoints."""
 
 import time
 from collections import deque
 from typing import NamedTuple
 
-RECENT = 100  # looks that count
+RECENT = 100  # readings that count
 
 
-class Pace(NamedTuple):
-    """How fast the steps go."""
+class Throughput(NamedTuple):
+    """How fast the steps are."""
 
     pairs_per_second: float
     seconds_per_step: float
 
 
-class Clock:
-    """Times the steps between two looks; what comes between two calls of `start` and `read`."""
+class StepTimer:
+    """Times the steps between `start` and `read`, and between two calls of `read`."""
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, int, int]] = deque(maxlen=RECENT)
@@ -23,7 +23,7 @@ class Clock:
         self.start()
 
     def start(self) -> None:
-        """Begin to count now: validation or a checkpoint lies behind."""
+        """Start to count time; what came since the last reading was not a step."""
         self._since = time.perf_counter()
 
     def step(self, num_pairs: int) -> None:
@@ -31,10 +31,10 @@ class Clock:
         self._steps += 1
         self._pairs += num_pairs
 
-    def read(self) -> Pace:
-        """The pace of late."""
+    def read(self) -> Throughput:
+        """The throughput of the recent steps."""
         now = time.perf_counter()
         self._recent.append((now - self._since, self._pairs, self._steps))
         self._since, self._pairs, self._steps = now, 0, 0
         seconds, pairs, steps = (sum(column) for column in zip(*self._recent, strict=True))
-        return Pace(pairs / max(seconds, 1e-9), seconds / max(steps, 1))
+        return Throughput(pairs / max(seconds, 1e-9), seconds / max(steps, 1))

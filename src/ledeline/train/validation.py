@@ -1,4 +1,4 @@
-"""What is looked at after each epoch: the loss, and headlines with their scores and alignment."""
+"""Validation after each epoch: the loss, and headlines with their scores and alignment."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from ledeline.inference.attribution import teacher_force
 from ledeline.model.system import System
 from ledeline.search import greedy
 from ledeline.train.config import TrainConfig
-from ledeline.train.device_data import Resident, shapes_of, size_of
-from ledeline.train.losses import LossAccumulator, Means
+from ledeline.train.device_data import DeviceSplit, shapes_of, size_of
+from ledeline.train.losses import LossAccumulator, MeanLosses
 from ledeline.train.precision import precision
 from ledeline.train.processes import World
 
@@ -26,7 +26,7 @@ _QUICK = rouge.Settings(stem=False)  # stems need lists that not every machine h
 
 @dataclass(frozen=True)
 class Sample:
-    """A headline that the model wrote, beside what was asked for."""
+    """A headline that the model wrote, and the reference."""
 
     source: list[str]
     reference: list[str]
@@ -36,24 +36,24 @@ class Sample:
 
 @dataclass(frozen=True)
 class Validation:
-    """What one look at the validation split found."""
+    """The results on the validation split."""
 
     step: int
     epoch: int
-    means: Means
+    losses: MeanLosses
     rouge: rouge.Rouge | None  # of the headlines written; None where none was asked for
     num_headlines: int
     samples: list[Sample]
     best: bool = False
 
     @property
-    def figures(self) -> dict[str, float]:
-        """By name, as reports have it."""
-        figures = {"epoch": self.epoch, **self.means.figures}
+    def metrics(self) -> dict[str, float]:
+        """By name, as a line of metrics has it."""
+        metrics = {"epoch": self.epoch, **self.losses.metrics}
         if self.rouge is not None:
             scores = self.rouge.rouge1.f1, self.rouge.rouge2.f1, self.rouge.rouge_l.f1
-            figures |= dict(zip(("rouge1", "rouge2", "rougeL"), scores, strict=True))
-        return figures
+            metrics |= dict(zip(("rouge1", "rouge2", "rougeL"), scores, strict=True))
+        return metrics
 
 
 @torch.no_grad()
@@ -63,7 +63,7 @@ def validation_loss(
     config: TrainConfig,
     world: World,
     progress: Progress = no_progress,
-) -> Means:
+) -> MeanLosses:
     """The losses over the whole validation split, from batches put together on the device.
 
     The largest come first, and the precision is that of the steps.
@@ -71,7 +71,7 @@ def validation_loss(
     split, accumulator = dataset["valid"], LossAccumulator.of(model)
     batches = Batches(split, size=config.train.batch_size, seed=0)
     plan, lengths = batches.plan(0), split.headlines.lengths()
-    resident = Resident(split, model.num_steps, model.device)
+    on_device = DeviceSplit(split, model.num_steps, model.device)
     order = torch.from_numpy(plan.order).to(model.device)
     mine = slice(world.rank, None, world.size)
     model.eval()
@@ -81,7 +81,7 @@ def validation_loss(
         place = slice(*bounds)
         if num_pairs := len(own := plan.order[place][mine]):
             with precision(config.run, model.device):
-                accumulator.add(model(resident.pairs(order[place][mine], *sides)))
+                accumulator.add(model(on_device.pairs(order[place][mine], *sides)))
             accumulator.count(int((lengths[own] + 1).sum()), num_pairs)
         progress(STAGE, number, len(batches))
     return accumulator.means(world)

@@ -3,18 +3,18 @@ import io
 import pytest
 from rich.console import Console
 
-from ledeline.cli.views.training import Screen, duration, outcome_text, sample_text
+from ledeline.cli.views.training import Screen, duration, result_text, sample_text
 from ledeline.data.batches import Position
 from ledeline.rouge import Rouge, Score
 from ledeline.text.profiles import NATURAL
 from ledeline.train.callbacks import RunStart, StepReport
-from ledeline.train.loop import Outcome
-from ledeline.train.losses import Means
+from ledeline.train.loop import TrainResult
+from ledeline.train.losses import MeanLosses
 from ledeline.train.state import TrainState
 from ledeline.train.validation import Sample, Validation
 
-MEANS = Means(256, 41.5, {"source": 1.875}, 2.4137)
-LOOK = StepReport(120, 3, 15, 20, 50, MEANS, 3.25, 0.001, 812.4, 3723.0)
+LOSSES = MeanLosses(256, {"target": 41.5, "source": 1.875}, 2.4137)
+REPORT = StepReport(120, 3, 15, 20, 50, LOSSES, 3.25, 0.001, 812.4, 3723.0)
 SAMPLE = Sample(
     source=["Tokyo", "stocks", "rose", "sharply", "￭,"],
     reference=["Tokyo", "stocks", "jump"],
@@ -22,7 +22,7 @@ SAMPLE = Sample(
     links=frozenset({(0, 0), (1, 1), (2, 2), (3, 2)}),
 )
 VALIDATION = Validation(
-    150, 3, MEANS, Rouge(*(Score(0, 0, f1) for f1 in (0.4012, 0.18, 0.37))), 500, [SAMPLE], True
+    150, 3, LOSSES, Rouge(*(Score(0, 0, f1) for f1 in (0.4012, 0.18, 0.37))), 500, [SAMPLE], True
 )
 
 
@@ -38,8 +38,8 @@ def shown(*, terminal: bool, **events: object) -> str:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_look_has_losses_norm_rate_and_time_left(terminal: bool) -> None:
-    text = shown(terminal=terminal, on_step=LOOK)
+def test_a_report_has_losses_norm_rate_and_time_left(terminal: bool) -> None:
+    text = shown(terminal=terminal, on_step=REPORT)
     for part in (
         "epoch 3/15",
         "20/50",
@@ -57,7 +57,7 @@ def test_without_a_terminal_lines_come_now_and_then() -> None:
     console = Console(file=io.StringIO(), force_terminal=False, width=200)
     with Screen(console, NATURAL) as screen:
         for _ in range(50):
-            screen.on_step(LOOK)
+            screen.on_step(REPORT)
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("\n") == 1
 
@@ -91,7 +91,7 @@ def test_the_beginning_names_the_system() -> None:
     )
     assert "EncDec+SPM: 14,000,000 parameters, 5,131 sub-words, 1,566,339 pairs" in text
     assert "cpu, 2 processes" in text
-    assert "going on after step 40" in text
+    assert "resuming after step 40" in text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00:00"), (59.6, "0:01:00"), (-3, "0:00:00")])
@@ -99,14 +99,14 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_the_outcome_says_where_the_model_is_or_how_to_go_on(tmp_path: object) -> None:
+def test_the_result_says_where_the_model_is_or_how_to_resume(tmp_path: object) -> None:
     from pathlib import Path
 
     train_state = TrainState(300, Position(2, 0), 1.5, 200, 1, "all 2 epochs are done")
-    done = outcome_text(Outcome(Path("runs/x"), train_state, "", None), "go on").plain
+    done = result_text(TrainResult(Path("runs/x"), train_state, "", None), "go on").plain
     assert done == (
         "done after 300 steps: all 2 epochs are done; best loss per token 1.5000 at step 200, in "
         "runs/x/best"
     )
-    stopped = outcome_text(Outcome(Path("runs/x"), train_state, "Ctrl-C", 2), "go on").plain
-    assert stopped == "stopped at step 300 by Ctrl-C; go on with\n  go on"
+    stopped = result_text(TrainResult(Path("runs/x"), train_state, "Ctrl-C", 2), "go on").plain
+    assert stopped == "stopped at step 300: Ctrl-C; resume with\n  go on"

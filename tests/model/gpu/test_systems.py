@@ -16,7 +16,7 @@ from ledeline.model.build import build
 from ledeline.model.gpu import dispatch
 from ledeline.model.layers.dropout import seed
 from ledeline.model.systems.encdec import EncDec
-from ledeline.train.step import adam, set_rate
+from ledeline.train.optimizers import AdamConfig, build_optimizer, set_rate
 from systems import encdec
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -79,7 +79,8 @@ def answers(model: EncDec, batch: Batch, way: dispatch.KernelMode, stream: int =
 
 def trained(model: EncDec, batch: Batch, way: dispatch.KernelMode, num: int = 3) -> Answers:
     """The weights behind some steps of Adam, clipped, and the losses on the way."""
-    optimizer, losses = adam(model), []
+    losses = []
+    optimizer = build_optimizer(AdamConfig(), model.parameters(), model.device)
     set_rate(optimizer, 1e-3)
     for number in range(num):
         seed(2, number)

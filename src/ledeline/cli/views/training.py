@@ -10,14 +10,14 @@ from rich.text import Text
 
 from ledeline.text.profiles import Profile
 from ledeline.train.callbacks import RunStart, StepReport
-from ledeline.train.loop import Outcome
+from ledeline.train.loop import TrainResult
 from ledeline.train.validation import STAGE, Sample, Validation
 
 SECONDS_A_LINE: Final = 30  # where there is no terminal to draw a bar on
 
 
 class Screen:
-    """Shows a run as it goes on: a `ledeline.train.callbacks.Callback`."""
+    """Shows a run while it trains: a `ledeline.train.callbacks.Callback`."""
 
     def __init__(self, console: Console, profile: Profile) -> None:
         self._console, self._profile = console, profile
@@ -26,11 +26,11 @@ class Screen:
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[metrics]}"),
             console=console,
             transient=True,
         )
-        self._task = self._bar.add_task("begin", total=None, figures="")
+        self._task = self._bar.add_task("begin", total=None, metrics="")
         self._next_line = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -49,33 +49,33 @@ class Screen:
 
     # --- Callback ----------------------------------------------------------------------------
 
-    def on_start(self, beginning: RunStart) -> None:
+    def on_start(self, start: RunStart) -> None:
         """Say what is about to run."""
-        processes = beginning.num_processes
-        where = beginning.device + (f", {processes} processes" if processes > 1 else "")
+        processes = start.num_processes
+        where = start.device + (f", {processes} processes" if processes > 1 else "")
         self._console.print(
-            Text(beginning.system, style="bold").append(
-                f": {beginning.num_parameters:,} parameters, {beginning.vocabulary:,} sub-words, "
-                f"{beginning.num_pairs:,} pairs, at most {beginning.num_epochs} epochs, {where}",
+            Text(start.system, style="bold").append(
+                f": {start.num_parameters:,} parameters, {start.vocabulary:,} sub-words, "
+                f"{start.num_pairs:,} pairs, at most {start.num_epochs} epochs, {where}",
                 style="not bold",
             ),
             soft_wrap=True,
         )
-        if beginning.step:
-            self.on_message(f"going on after step {beginning.step:,}")
+        if start.step:
+            self.on_message(f"resuming after step {start.step:,}")
 
-    def on_step(self, look: StepReport) -> None:
+    def on_step(self, report: StepReport) -> None:
         """Move the bar; without a terminal, write a line now and then."""
-        epoch, figures = f"epoch {look.epoch}/{look.num_epochs}", _figures(look)
+        epoch, metrics = f"epoch {report.epoch}/{report.num_epochs}", _metrics(report)
         self._bar.update(
             self._task,
             description=epoch,
-            completed=look.batch,
-            total=look.num_batches,
-            figures=figures,
+            completed=report.batch,
+            total=report.num_batches,
+            metrics=metrics,
         )
         if not self._console.is_terminal and time.monotonic() >= self._next_line:
-            line = f"{epoch}  {look.batch:,}/{look.num_batches:,}  {figures}"
+            line = f"{epoch}  {report.batch:,}/{report.num_batches:,}  {metrics}"
             self._console.print(line, soft_wrap=True)
             self._next_line = time.monotonic() + SECONDS_A_LINE
 
@@ -87,9 +87,9 @@ class Screen:
 
     def progress(self, stage: str, done: int, total: int | None) -> None:
         """Move the bar through something else than steps."""
-        figures = "then headlines" if stage == STAGE else ""
+        metrics = "then headlines" if stage == STAGE else ""
         self._bar.update(
-            self._task, description=stage, completed=done, total=total, figures=figures
+            self._task, description=stage, completed=done, total=total, metrics=metrics
         )
 
     def on_message(self, sentence: str) -> None:
@@ -97,13 +97,13 @@ class Screen:
         self._console.print(Text(sentence, style="yellow"), soft_wrap=True)
 
 
-def _figures(look: StepReport) -> str:
+def _metrics(report: StepReport) -> str:
     losses = "  ".join(
-        f"{name.replace('_', ' ')} {value:.3f}" for name, value in look.means.figures.items()
+        f"{name.replace('_', ' ')} {value:.3f}" for name, value in report.losses.metrics.items()
     )
     return (
-        f"{losses}  norm {look.norm:.2f}  {look.pairs_per_second:,.0f} pairs/s  "
-        f"left {duration(look.seconds_left)}"
+        f"{losses}  norm {report.norm:.2f}  {report.pairs_per_second:,.0f} pairs/s  "
+        f"left {duration(report.seconds_left)}"
     )
 
 
@@ -117,7 +117,7 @@ def duration(seconds: float) -> str:
 def _validation_line(validation: Validation) -> Text:
     line = Text(f"epoch {validation.epoch}", style="bold")
     line.append(f"  step {validation.step:,}  valid")
-    for name, value in validation.means.figures.items():
+    for name, value in validation.losses.metrics.items():
         line.append(f"  {name.replace('_', ' ')} {value:.3f}")
     if validation.rouge is not None:
         one, two, longest = (
@@ -146,14 +146,14 @@ def sample_text(sample: Sample, profile: Profile) -> Text:
     return text.append("\n")
 
 
-def outcome_text(outcome: Outcome, command: str) -> Text:
-    """How the run ended, where the best model is, and how to go on."""
-    train_state = outcome.train_state
-    if outcome.stopped:
-        line = Text(f"stopped at step {train_state.step:,} by {outcome.stopped}; go on with\n")
+def result_text(result: TrainResult, command: str) -> Text:
+    """How the run ended, where the best model is, and how to resume."""
+    train_state = result.train_state
+    if result.stopped:
+        line = Text(f"stopped at step {train_state.step:,}: {result.stopped}; resume with\n")
         return line.append(f"  {command}", style="bold")
     line = Text(
         f"done after {train_state.step:,} steps: {train_state.finished}; best loss per token "
     )
     line.append(f"{train_state.best_loss:.4f}").append(f" at step {train_state.best_step:,}, in ")
-    return line.append(f"{outcome.folder / 'best'}", style="bold")
+    return line.append(f"{result.folder / 'best'}", style="bold")

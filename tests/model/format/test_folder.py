@@ -1,0 +1,71 @@
+"""Model folders: those of earlier versions still open, and another system is built again."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from ledeline.core.shipped import SHIPPED
+from ledeline.inference.headliner import Headliner
+from ledeline.model.addons.spm import SourcePredictionConfig
+from ledeline.model.build import build
+from ledeline.model.config import SystemConfig
+from ledeline.model.format.folder import describe, load_model
+from ledeline.model.format.pack import pack
+from ledeline.model.systems.gru import GruConfig, GruEncDec
+from ledeline.text.profiles import NATURAL
+from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
+from pages import ROOT
+
+FIRST = ROOT / "tests" / "train" / "stored" / "0.1.0" / "run" / "checkpoints" / "00000034"
+
+
+@pytest.mark.parametrize(("folder", "version", "c"), [(FIRST, 1, 5.0), (SHIPPED, 2, 10.0)])
+def test_folders_of_the_first_version(folder: Path, version: int, c: float) -> None:
+    about = json.loads((folder / "model.json").read_text())
+    assert (about["version"], about["system"]) == (version, "EncDec+sGate+SPM")
+    loaded = load_model(folder)
+    assert loaded.model.config.name == "EncDec+sGate+SPM"
+    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=c)
+    if version == 1:  # the weights are those of the file
+        stored = load_file(folder / "model.safetensors")
+        assert stored.keys() == loaded.model.state_dict().keys()
+        for name, weight in loaded.model.state_dict().items():
+            assert torch.equal(weight, stored[name]), name
+
+
+@pytest.fixture
+def gru(tmp_path: Path) -> Path:
+    """The folder of a GRU-EncDec+SPM."""
+    folder = tmp_path / "gru"
+    folder.mkdir()
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tokenizer = Tokenizer(NATURAL, Subwords.learn(dict.fromkeys(letters, 1), 0))
+    own = GruConfig(embedding_size=6, hidden_size=8, layers=1)
+    config = SystemConfig.of(own, SourcePredictionConfig(c=3.0))
+    describe(folder, config, tokenizer)
+    model = build(config, tokenizer.vocabulary_size, seed=4)
+    for parameter in model.parameters():
+        parameter.data *= 8  # far from uniform
+    save_file(model.state_dict(), folder / "model.safetensors")
+    return folder
+
+
+def test_another_system_is_built_again(gru: Path) -> None:
+    loaded = load_model(gru)
+    assert isinstance(loaded.model, GruEncDec)
+    assert loaded.model.config.name == "GRU-EncDec+SPM"
+    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=3.0)
+
+
+@pytest.mark.filterwarnings("ignore::ledeline.core.errors.EngineWarning")
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_it_writes_and_explains(gru: Path, tmp_path: Path, storage: str) -> None:
+    folder = pack([gru], tmp_path / "packed", storage).folder  # type: ignore[arg-type]
+    headline = Headliner.load(folder, device="cpu")("a b c d e f", beam=4, explain=True)
+    assert headline.text
+    assert headline.alignment is not None
+    assert headline.alignment.spm is not None
