@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ledeline.evaluation import audit as audits
-from ledeline.evaluation.significance import intervals
+from ledeline.evaluation.significance import bootstrap_intervals
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 
@@ -138,7 +138,7 @@ def _write_pairs(path: Path, scores: Any, odd: audits.Audit) -> None:
 
 
 def _means(scores: Any) -> dict[str, dict[str, float]]:
-    found = intervals(scores)
+    found = bootstrap_intervals(scores)
     return {
         name: {
             "precision": mean,

@@ -155,10 +155,10 @@ class TestFolder:
                 for name in ("output.txt", "reference.txt", "source.txt")
             )
             scored = score_files(output, [reference], rouge.Settings())
-            assert scored.found["signature"] == one["signature"]
+            assert scored.summary["signature"] == one["signature"]
             for name in ("rouge1", "rouge2", "rougeL"):
-                interval = scored.found["intervals"][name]["f1"]
-                assert one[name] == scored.found[name] | interval
+                interval = scored.summary["intervals"][name]["f1"]
+                assert one[name] == scored.summary[name] | interval
             audited = audits.audit_files([output], reference, source, None)
             assert audits.as_dict(audited.systems["output"]) == one["odd"]
 

@@ -90,7 +90,7 @@ _SHOWN: Final = (
 
 
 class EvaluationFolder:
-    """One system on any number of test sets. What is wrong in the folder is a ``ScoreError``."""
+    """One system on any number of test sets. An error in the folder is a ``ScoreError``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
