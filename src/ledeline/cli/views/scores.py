@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledeline.evaluation.odd_words import KINDS
-from ledeline.evaluation.summary import MEASURES, MeasureScore, Summary
+from ledeline.evaluation.summary import MEASURES, EvaluationSummary, MeasureScore
 
 _TITLES: Final = {
     "rouge1": "ROUGE-1",
@@ -58,7 +58,7 @@ def _comparison_table(compared: Mapping[str, Any]) -> Table:
     return table
 
 
-def evaluation_table(summary: Summary) -> RenderableType:
+def evaluation_table(summary: EvaluationSummary) -> RenderableType:
     """The figures of a system on each test set; F1 with its 95 % interval below."""
     settings = summary.settings
     title = f"{settings.system}, beam {settings.search.beam}, {settings.precision}"
