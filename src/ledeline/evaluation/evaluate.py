@@ -28,10 +28,10 @@ from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.set_alignment import alignment_summary, gold_links
 from ledeline.evaluation.summary import (
     EvaluationSettings,
+    EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
-    Summary,
 )
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
@@ -73,7 +73,7 @@ class EvaluatedSystem(NamedTuple):
 class EvaluationResult(NamedTuple):
     """The figures of the test sets that are done."""
 
-    summary: Summary
+    summary: EvaluationSummary
     signal: int | None  # that stopped it
 
 
@@ -96,9 +96,9 @@ def evaluate(
         gold_links(test_set)  # errors in them are reported before the work
     settings, folder = _settings(system, config), EvaluationFolder(path)
 
-    def saved(*, ended: bool) -> Summary:
+    def saved(*, ended: bool) -> EvaluationSummary:
         date = datetime.now(UTC).isoformat(timespec="seconds") if ended else None
-        summary = Summary(settings, command, __version__, commit(), date, done)
+        summary = EvaluationSummary(settings, command, __version__, commit(), date, done)
         folder.write_summary(summary)
         return summary
 
