@@ -95,10 +95,9 @@ def _fill_in(kind: type, table: dict[str, Any]) -> None:
 
     Those of a section with a `name` are for a user who names the same, or nothing.
     """
-    defaults_of = getattr(kind, "section_defaults", dict)
-    for section, defaults in defaults_of(plain(table)).items():
-        given = table.get(section, {})
-        name = defaults.get("name")
+    defaults_of = getattr(kind, "section_defaults", None)
+    for section, defaults in defaults_of(plain(table)).items() if defaults_of else ():
+        given, name = table.get(section, {}), defaults["name"]
         if isinstance(given, dict) and plain(given.get("name", name), str) == name:
             table[section] = {**defaults, **given}
 
