@@ -248,7 +248,7 @@ class TestResume:
         self, tmp_path: Path, tiny: TrainConfig, key: str, other: dict[str, Any]
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
-        with pytest.raises(TrainingError, match=rf"was begun with {re.escape(key)} = "):
+        with pytest.raises(TrainingError, match=rf"was started with {re.escape(key)} = "):
             train(replace(tiny, **other), tmp_path / "run", resume=True)
         assert load_train_config(tmp_path / "run" / "config.toml") == tiny
 
