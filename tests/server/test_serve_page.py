@@ -94,7 +94,7 @@ def test_the_routes_are_all_there(app: FastAPI) -> None:
     rows = {place: token for place, _, token in table("The API")}
     for path, methods in app.openapi()["paths"].items():
         ((method, operation),) = methods.items()
-        token = "asked for" if "401" in operation["responses"] else "no"
+        token = "needed" if "401" in operation["responses"] else "no"
         assert rows[f"{method.upper()} {path}"] == token
 
 
@@ -117,7 +117,7 @@ def test_what_is_counted_is_all_there(base: str) -> None:
     page = fetch(asked(f"curl {base}/metrics -H 'Authorization: Bearer {TOKEN}'")).text
     counted = dict(re.findall(r"# TYPE (\S+) (\S+)", page))
     counted = {name: kind for name, kind in counted.items() if not name.endswith("_created")}
-    assert {name: kind for name, kind, _ in table("What is counted")} == counted
+    assert {name: kind for name, kind, _ in table("Metrics")} == counted
 
 
 # --- settings -----------------------------------------------------------------------------------
