@@ -226,7 +226,7 @@ class TestResume:
     def test_a_run_folder_is_not_overwritten(self, tmp_path: Path, tiny: TrainConfig) -> None:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "precious").write_text("x")
-        with pytest.raises(TrainingError, match="is there already; say --resume"):
+        with pytest.raises(TrainingError, match="already exists; use --resume"):
             train(tiny, tmp_path / "run")
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 
@@ -246,7 +246,7 @@ class TestResume:
         self, tmp_path: Path, tiny: TrainConfig, key: str, other: dict[str, Any]
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
-        with pytest.raises(TrainingError, match=rf"was begun with {re.escape(key)} = "):
+        with pytest.raises(TrainingError, match=rf"was started with {re.escape(key)} = "):
             train(replace(tiny, **other), tmp_path / "run", resume=True)
         assert load_train_config(tmp_path / "run" / "config.toml") == tiny
 

@@ -430,7 +430,7 @@ class TestFailure:
         children = [nursery.start(rank, 2, port, tmp_path, toml, "--run", run) for rank in (0, 1)]
         (status, said), (other_status, other_said) = self.outcome(nursery, children)
         assert (status, other_status) == (2, 2)
-        assert f"{run} is there already" in said
+        assert f"{run} already exists" in said
         assert f"ledeline: process 1 {LOST}" in other_said
 
     def test_their_datasets_differ(
