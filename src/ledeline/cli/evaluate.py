@@ -50,7 +50,7 @@ def evaluate(
     output: Annotated[Path, typer.Option(metavar="FOLDER", help="Evaluation folder to write.")],
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name of the system. Default: its parts, EncDec+SPM."),
+        typer.Option(metavar="NAME", help="Name of the system. Default: its parts, as EncDec+SPM."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a folder. Finished test sets are kept.")
