@@ -28,7 +28,7 @@ import quick
 import tiny
 from ledeline import rouge
 from ledeline.config import SearchConfig
-from ledeline.corpus.inputs import File
+from ledeline.corpus.inputs import FileInput
 from ledeline.data.dataset import padded
 from ledeline.inference.generate import generate
 from ledeline.inference.headline import Headline
@@ -101,9 +101,9 @@ class Timed(Headliner):
 
 
 def from_file_to_file(headliner: Headliner, ledes: Path, output: Path, options: Options) -> None:
-    given = File(ledes)
+    given = FileInput(ledes)
     with (
-        Notes(lambda _: None, given.noun, everything=False, warnings=True) as notes,
+        Notes(lambda _: None, given.unit, everything=False, warnings=True) as notes,
         open_output(output, given) as opened,
     ):
         generate(headliner, given, opened, options, notes)

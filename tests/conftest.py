@@ -20,7 +20,7 @@ from ledeline.config import (
     SubwordConfig,
     TextConfig,
 )
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.build import build
 from ledeline.model.format.folder import describe

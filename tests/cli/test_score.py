@@ -16,7 +16,7 @@ import command
 from ledeline import rouge
 from ledeline.cli import app
 from ledeline.config import SearchConfig
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.evaluation.evaluate import EvaluationConfig, EvaluationResult
 from ledeline.inference.headliner import Options
 from ledeline.synth.newsroom import Story, generate

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ledeline.cli.views.alignment import alignment_tables
 from ledeline.core.errors import ConfigError, ScoreError
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.evaluation import align as module
 from ledeline.evaluation.align import AlignedSet, align_pairs, chosen_method, draw_pair, find_pairs
 from ledeline.evaluation.heatmap import heat_map

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ledeline.core.errors import DatasetError
 from ledeline.core.progress import no_progress
-from ledeline.data.batches import Batches, Draw
-from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.data.batches import Batches, PlannedBatch
+from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.model.build import build
 from ledeline.model.gpu.dispatch import exact, kernel_mode
 from ledeline.model.layers.dropout import seed
@@ -130,8 +130,8 @@ def test_pairs_on_the_device_are_those_of_the_model(
     plan = batches.plan(0)
     masked = 0
     for number in range(len(batches)):
-        draw = Draw(plan, number)
-        expected = model.pairs(batches.gather(draw))
+        draw = PlannedBatch(plan, number)
+        expected = model.pairs(batches.read(draw))
         length, width = expected.sources.shape[1], expected.targets.shape[1]
         pairs = on_device.pairs(torch.from_numpy(draw.rows), length, width)
         for name in ("sources", "targets", "headline_mask"):
@@ -153,7 +153,7 @@ def test_the_last_pair_of_a_large_vocabulary_can_be_read_in_any_width(tmp_path: 
     ids = np.array([40_000, 65_535, 5, 50_000, 7], np.int64)
     words = {f"w{number}": 1 for number in range(3)}
     writer = DatasetWriter(tmp_path, Tokenizer(NATURAL, Subwords.learn(words, 0)))
-    chunk = Chunk(ids, np.array([3, 2]), ids[:3], np.array([2, 1]))
+    chunk = EncodedChunk(ids, np.array([3, 2]), ids[:3], np.array([2, 1]))
     writer.write_split("train", [chunk])
     writer.finish()
     split = Dataset(tmp_path)["train"]
@@ -235,7 +235,9 @@ def both(
     plain, fast, batches = made(config, kind=kind), made(config, kind=kind), drawn(config)
     one = EagerSteps(plain, batches, World(0, 1, CPU))
     other = captured_steps(fast, batches, [0], Calls())
-    ordered = sorted(islice(batches.draws(), len(batches)), key=lambda pair: len(pair[0].rows))
+    ordered = sorted(
+        islice(batches.planned_from(), len(batches)), key=lambda pair: len(pair[0].rows)
+    )
     draws = [one for pair in zip(ordered, ordered[::-1], strict=True) for one in pair]
     for number, (draw, _) in enumerate(draws[:num]):
         for steps in (one, other):
@@ -281,7 +283,7 @@ def test_a_batch_that_is_filled_up_teaches_the_same(
     heights: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ledeline.data.batches.FULL_ROWS", full_rows)
+    monkeypatch.setattr("ledeline.data.batches.ROW_MULTIPLE", full_rows)
     config = changed(
         system(tiny, gate, spm), system={"dropout": 0.0}, train={"batch_size": batch_size}
     )
@@ -371,7 +373,7 @@ def test_a_shape_that_was_not_prepared_is_learned_all_the_same(tiny: TrainConfig
     known, unknown, batches, graphs = made(config), made(config), drawn(config), Calls()
     one = captured_steps(known, batches, [0], Calls())
     other = captured_steps(unknown, batches, [], graphs)
-    for draw, _ in islice(batches.draws(), 3):
+    for draw, _ in islice(batches.planned_from(), 3):
         one.run(draw)
         other.run(draw)
     assert graphs.num_captured == 0
@@ -384,7 +386,7 @@ def test_of_too_many_shapes_the_rarest_go_without(
     monkeypatch.setattr(cuda_graphs, "MAX_GRAPHS", 2)
     batches, graphs = drawn(tiny), Calls()
     steps = captured_steps(made(tiny), batches, [0], graphs)
-    for draw, _ in islice(batches.draws(), len(batches)):
+    for draw, _ in islice(batches.planned_from(), len(batches)):
         steps.run(draw)
     assert graphs.num_captured == 2
     assert 2 <= graphs.num_replayed < len(batches)
@@ -529,7 +531,7 @@ def taken(
             else EagerSteps(step, batches, world)
         )
         step.model.train()
-        for number, (draw, _) in enumerate(islice(batches.draws(), num)):
+        for number, (draw, _) in enumerate(islice(batches.planned_from(), num)):
             seed(1, number)
             steps.run(draw)
             norms.append(step.norm.clone())
@@ -628,7 +630,7 @@ def test_full_batches_have_the_same_masks_on_cuda(tiny: TrainConfig) -> None:
                 else EagerSteps(step, batches, World(0, 1, device))
             )
             step.model.train()
-            for number, (draw, _) in enumerate(islice(batches.draws(), 6)):
+            for number, (draw, _) in enumerate(islice(batches.planned_from(), 6)):
                 seed(1, number)
                 steps.run(draw)
             means.append(step.accumulator.means(World(0, 1, device)).metrics)

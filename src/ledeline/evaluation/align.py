@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ledeline.core.errors import ConfigError
 from ledeline.core.progress import Progress, no_progress
-from ledeline.corpus.testsets import EvaluationSet, read_test_set
+from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
 from ledeline.evaluation.alignment_methods import methods_of
 from ledeline.evaluation.figures import picture_format, save
 from ledeline.evaluation.heatmap import heat_map
@@ -49,7 +49,7 @@ def find_pairs(
     if bool(pair) == (given is not None):
         raise ConfigError("give a lede and its headline, or many pairs with --input")
     if given is not None:
-        return read_test_set(given, lede=lede, headline=headline, gold=gold)
+        return read_evaluation_set(given, lede=lede, headline=headline, gold=gold)
     if len(pair) != 2:
         raise ConfigError("one pair is two texts, a lede and its headline, each in quotes")
     if gold is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ledeline.core.errors import ScoreError
-from ledeline.corpus.columns import read_columns_alike
+from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation.odd_words import KINDS, OddWords, count_odd_words, total_odd_words
 from ledeline.text.profiles import Profile
 
@@ -162,7 +162,7 @@ def audit_files(
 ) -> AuditedFiles:
     """Audit the headlines of files. Words are those of a profile, or all between white space."""
     files = [(name, "headline") for name in (*outputs, reference)]
-    columns = read_columns_alike([*files, (source, "lede")] if source is not None else files)
+    columns = read_parallel_columns([*files, (source, "lede")] if source is not None else files)
     words = [[compared_words(text, profile) for text in column] for column in columns]
     sources = None if source is None else words.pop()
     references = words.pop()

@@ -19,8 +19,8 @@ from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.core.signals import Interrupted, Stop
-from ledeline.corpus.inputs import Texts
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
+from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import scoring
 from ledeline.evaluation.audit import AuditSummary, audit, compared_words
 from ledeline.evaluation.folder import SUMMARY, EvaluationFolder, WrittenHeadline
@@ -28,10 +28,10 @@ from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.set_alignment import alignment_summary, gold_links
 from ledeline.evaluation.summary import (
     EvaluationSettings,
+    EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
-    Summary,
 )
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
@@ -73,7 +73,7 @@ class EvaluatedSystem(NamedTuple):
 class EvaluationResult(NamedTuple):
     """The figures of the test sets that are done."""
 
-    summary: Summary
+    summary: EvaluationSummary
     signal: int | None  # that stopped it
 
 
@@ -96,9 +96,9 @@ def evaluate(
         gold_links(test_set)  # errors in them are reported before the work
     settings, folder = _settings(system, config), EvaluationFolder(path)
 
-    def saved(*, ended: bool) -> Summary:
+    def saved(*, ended: bool) -> EvaluationSummary:
         date = datetime.now(UTC).isoformat(timespec="seconds") if ended else None
-        summary = Summary(settings, command, __version__, commit(), date, done)
+        summary = EvaluationSummary(settings, command, __version__, commit(), date, done)
         folder.write_summary(summary)
         return summary
 
@@ -270,9 +270,9 @@ def _write_headlines(
 ) -> float | None:
     """Write those that are missing; return the seconds it took, if all were."""
     is_new, began = not path.exists(), time.monotonic()
-    given = Texts(test_set.ledes)
+    given = TextInput(test_set.ledes)
     with (
-        Notes(lambda _: None, given.noun, everything=False, warnings=False) as notes,
+        Notes(lambda _: None, given.unit, everything=False, warnings=False) as notes,
         open_output(path, given, as_json=True, resume=True) as output,
     ):
         generated = generate(

@@ -22,7 +22,13 @@ from ledeline.evaluation.alignment_json import AlignmentSummary, read_alignment
 from ledeline.evaluation.audit import Audit
 from ledeline.evaluation.json_fields import JsonFields, read_bytes
 from ledeline.evaluation.odd_words import KINDS, OddWords
-from ledeline.evaluation.summary import FORMAT, MEASURES, MeasureScore, SetSummary, Summary
+from ledeline.evaluation.summary import (
+    FORMAT,
+    MEASURES,
+    EvaluationSummary,
+    MeasureScore,
+    SetSummary,
+)
 from ledeline.rouge import Rouge
 
 SUMMARY: Final = "evaluation.json"
@@ -90,7 +96,7 @@ _SHOWN: Final = (
 
 
 class EvaluationFolder:
-    """One system on any number of test sets. What is wrong in the folder is a ``ScoreError``."""
+    """One system on any number of test sets. An error in the folder is a ``ScoreError``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -111,7 +117,7 @@ class EvaluationFolder:
                 self.read_summary()  # it must be the folder of an evaluation
             yield
 
-    def write_summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: EvaluationSummary) -> None:
         """Write evaluation.json, whole or not at all."""
         text = json.dumps(summary.as_dict(), indent=2, ensure_ascii=False) + "\n"
         with atomic_write(self.summary_path) as part:

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from ledeline.cli.views.training import Screen, duration, result_text, sample_text
-from ledeline.data.batches import Position
+from ledeline.data.batches import BatchPosition
 from ledeline.rouge import Rouge, Score
 from ledeline.text.profiles import NATURAL
 from ledeline.train.callbacks import RunStart, StepReport
@@ -102,7 +102,7 @@ def test_durations(seconds: float, text: str) -> None:
 def test_the_result_says_where_the_model_is_or_how_to_resume(tmp_path: object) -> None:
     from pathlib import Path
 
-    train_state = TrainState(300, Position(2, 0), 1.5, 200, 1, "all 2 epochs are done")
+    train_state = TrainState(300, BatchPosition(2, 0), 1.5, 200, 1, "all 2 epochs are done")
     done = result_text(TrainResult(Path("runs/x"), train_state, "", None), "go on").plain
     assert done == (
         "done after 300 steps: all 2 epochs are done; best loss per token 1.5000 at step 200, in "
