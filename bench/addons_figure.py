@@ -104,7 +104,7 @@ def by_size(data: str) -> tuple[float, str]:
 
 
 def every_pair(study: "Study", test_set: str) -> Part:
-    return Part(test_set, np.arange(study.first[test_set].num_pairs), "")
+    return Part(test_set, np.arange(study.first[test_set].summary.num_pairs), "")
 
 
 def wire_part(study: "Study", sources: Path) -> Part | None:

@@ -35,7 +35,7 @@ from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Headliner, Options, open_model
 from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
-from ledeline.inference.source_text import Lede
+from ledeline.inference.source_text import SourceText
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
@@ -89,7 +89,7 @@ class Timed(Headliner):
         self.after += time.perf_counter() - self._last
         return headlines
 
-    def _search(self, ledes: Sequence[Lede], options: Options) -> list[list[Hypothesis]]:
+    def _search(self, ledes: Sequence[SourceText], options: Options) -> list[list[Hypothesis]]:
         began = time.perf_counter()
         self.before += began - self._last
         found = super()._search(ledes, options)

@@ -32,7 +32,7 @@ def kernels(lstm: nn.LSTM, values: Tensor) -> Outputs:
     from ledeline.model.gpu import encoder
 
     with dispatch.kernel_mode(FAST):
-        return encoder.layer(lstm, values)
+        return encoder.bidirectional_sum(lstm, values)
 
 
 def definition(lstm: nn.LSTM, values: Tensor) -> Outputs:

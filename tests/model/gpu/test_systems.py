@@ -120,7 +120,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
         monkeypatch.setattr(module, name, called)
 
-    count(encoder, "layer")
+    count(encoder, "bidirectional_sum")
     count(decoder, "unroll")
     count(losses, "token_losses")
     count(losses, "source_losses")
@@ -135,7 +135,7 @@ class TestSystem:
         found = answers(model, batch, FAST)
         places = {one.grad.untyped_storage().data_ptr() for one in model.parameters()}
         assert len(places) == len(list(model.parameters()))  # they are clipped in place
-        assert counted == {"layer": 2, "unroll": 1, "token_losses": 1} | (
+        assert counted == {"bidirectional_sum": 2, "unroll": 1, "token_losses": 1} | (
             {"source_losses": 1} if spm else {}
         )
         expected = answers(model, batch, "plain")
@@ -212,9 +212,9 @@ class TestTakes:
     def test_a_gpu_without_room(self, monkeypatch):
         about = SimpleNamespace(shared_memory_per_block_optin=100 * 1024)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: about)
-        assert not dispatch._is_roomy.__wrapped__(torch.device("cuda", 0))
+        assert not dispatch._has_shared_memory.__wrapped__(torch.device("cuda", 0))
         about.shared_memory_per_block_optin = 227 * 1024
-        assert dispatch._is_roomy.__wrapped__(torch.device("cuda", 0))
+        assert dispatch._has_shared_memory.__wrapped__(torch.device("cuda", 0))
 
     @needs_gpu
     def test_cuda(self):

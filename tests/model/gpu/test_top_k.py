@@ -101,7 +101,7 @@ def test_many_places_of_a_large_vocabulary():
 def test_more_places_than_fit_are_left_to_pytorch(monkeypatch):
     from ledeline.model.gpu import top_k as fused
 
-    monkeypatch.setattr(fused, "best", None)
+    monkeypatch.setattr(fused, "select_top_k", None)
     scores, totals = torch.zeros(1, 1, 300, device=DEVICE), torch.zeros(1, 1, device=DEVICE)
     forbidden = Forbidden.of([0], 300, torch.device(DEVICE))
     with dispatch.kernel_mode("interpreted"):
