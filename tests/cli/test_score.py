@@ -268,7 +268,10 @@ class TestAlign:
             (["a", "b", "--input", "pairs.jsonl"], "a lede and its headline, or many pairs"),
             (["a"], "one pair is two texts"),
             (["--input", "pairs.jsonl", "--gold", "gold.txt"], "gold.txt, line 8: '0-x'"),
-            (["--input", "pairs.jsonl", "--row", "9", "--heat-map", "a.png"], "last pair is 8"),
+            (
+                ["--input", "pairs.jsonl", "--row", "9", "--heat-map", "a.png"],
+                "there are only 8 pairs",
+            ),
             (["a", "b", "--row", "1"], "no effect without --heat-map"),
             (["a", "b", "--method", "attention"], "no effect without --output"),
             (["a", "b", "--json", "--output", "-"], "name a file"),

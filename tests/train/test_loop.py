@@ -228,7 +228,7 @@ class TestResume:
     def test_a_run_folder_is_not_overwritten(self, tmp_path: Path, tiny: TrainConfig) -> None:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "precious").write_text("x")
-        with pytest.raises(TrainingError, match="is there already; say --resume"):
+        with pytest.raises(TrainingError, match="already exists; use --resume"):
             train(tiny, tmp_path / "run")
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 

@@ -430,7 +430,7 @@ class TestFailure:
         children = [nursery.start(rank, 2, port, tmp_path, toml, "--run", run) for rank in (0, 1)]
         (status, said), (other_status, other_said) = self.outcome(nursery, children)
         assert (status, other_status) == (2, 2)
-        assert f"{run} is there already" in said
+        assert f"{run} already exists" in said
         assert f"ledeline: process 1 {LOST}" in other_said
 
     def test_their_datasets_differ(
@@ -587,12 +587,15 @@ class TestAlone:
         sentence = f"process 3 {LOST} .* with --resume"
         with (
             pytest.raises(TrainingError, match=sentence),
-            processes._losses_named(processes.LOST),
+            processes._connection_errors(processes.LOST),
         ):
             raise error
 
     def test_no_other_error_is(self) -> None:
-        with pytest.raises(RuntimeError, match="mat1"), processes._losses_named(processes.LOST):
+        with (
+            pytest.raises(RuntimeError, match="mat1"),
+            processes._connection_errors(processes.LOST),
+        ):
             raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 

@@ -53,7 +53,7 @@ def find_pairs(
     if len(pair) != 2:
         raise ConfigError("one pair is two texts, a lede and its headline, each in quotes")
     if gold is not None:
-        raise ConfigError("--gold has links of many pairs; name these with --input")
+        raise ConfigError("--gold needs the pairs of its links; name them with --input")
     return EvaluationSet("pair", (), [pair[0]], [pair[1]])
 
 
@@ -62,7 +62,7 @@ def chosen_method(loaded: ModelBundle, wanted: str | None) -> str:
     available = methods_of(loaded.model)
     if wanted is not None and wanted not in available:
         raise ConfigError(
-            f"--method {wanted}: this model is {loaded.model.config.name}, without SPM; it has "
+            f"--method {wanted}: this model ({loaded.model.config.name}) has no SPM; use "
             + ", ".join(available)
         )
     return wanted or available[0]
@@ -71,7 +71,7 @@ def chosen_method(loaded: ModelBundle, wanted: str | None) -> str:
 def draw_pair(loaded: ModelBundle, test_set: EvaluationSet, row: int, path: Path) -> None:
     """Draw the heat map of a pair, counted from 1."""
     if row > len(test_set.ledes):
-        raise ConfigError(f"--row {row}: the last pair is {len(test_set.ledes):,}")
+        raise ConfigError(f"--row {row}: there are only {len(test_set.ledes):,} pairs")
     picture_format(path)  # a wrong suffix is refused before the work
     save(heat_map_figure(heat_map(loaded, *test_set.pairs[row - 1])), path)
 

@@ -62,7 +62,9 @@ def audit(
     """
     lengths = {len(texts) for texts in (outputs, references, sources) if texts is not None}
     if len(lengths) > 1:
-        raise ScoreError(f"not as many outputs as references and sources: {sorted(lengths)}")
+        raise ScoreError(
+            f"outputs, references and sources must have the same length, not {sorted(lengths)}"
+        )
     ledes = [None] * len(outputs) if sources is None else map(_words, sources)
     return Audit(tuple(map(count_odd_words, map(_words, outputs), map(_words, references), ledes)))
 

@@ -124,7 +124,9 @@ def _check_names(sets: Sequence[EvaluationSet]) -> None:
         if names.count(name) > 1:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
         if name == SUMMARY:
-            raise ScoreError(f"no test set can be called {name}, which is a file of its own")
+            raise ScoreError(
+                f"a test set cannot be called {name}; the folder has a file of that name"
+            )
 
 
 # --- settings, and resuming with the same ---------------------------------------------------------
@@ -186,7 +188,7 @@ def _check_settings(stored: JsonFields, settings: EvaluationSettings) -> None:
         before = stored.values.get(key)
         if key != "models" and before != value:  # the checksums of their weights say more
             raise ScoreError(
-                f"{stored.path}: {key} is {json.dumps(before)} there and {json.dumps(value)} "
+                f"{stored.path}: {key} was {json.dumps(before)} and is {json.dumps(value)} "
                 f"now; {_advice(key, before)}name another folder"
             )
 
@@ -194,7 +196,7 @@ def _check_settings(stored: JsonFields, settings: EvaluationSettings) -> None:
 def _advice(key: str, before: object) -> str:
     """How to resume a folder of an earlier version, which had another default."""
     if key == "replace_unknown" and before is False:
-        return "go on with --unknown keep, or "
+        return "resume with --unknown keep, or "
     return ""
 
 
@@ -204,8 +206,8 @@ def _read_whole(
     """Read a test set that is done, of the same pairs; None if its files are damaged."""
     if fields.values.get("checksum", "") != checksum(test_set):
         raise ScoreError(
-            f"{fields.path}: the test set {test_set.name} has other pairs there than now; "
-            "call it by another name, or name another folder"
+            f"{fields.path}: the test set {test_set.name} has other pairs than before; "
+            "give it another name, or name another folder"
         )
     try:
         evaluated = folder.read_set(test_set.name, fields)

@@ -147,7 +147,9 @@ class EvaluationFolder:
         fields = self.read_summary()
         sets = fields.inner("sets")
         if not sets.values:
-            raise ScoreError(f"{fields.path}: no test set is done; go on with evaluate --resume")
+            raise ScoreError(
+                f"{fields.path}: no test set is finished; continue with evaluate --resume"
+            )
         return Evaluation(
             folder=self.path,
             system=fields.text("system"),
@@ -168,7 +170,7 @@ class EvaluationFolder:
         folder = self.test_set(name)
         if not folder.path.is_dir():
             raise ScoreError(
-                f"{folder.path}: is not there, but {fields.path} names it; evaluate again"
+                f"{folder.path}: does not exist, but {fields.path} names it; evaluate again"
             )
         return folder.read(name, SetSummary.read(fields))
 

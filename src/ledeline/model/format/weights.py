@@ -135,8 +135,8 @@ def _refuse_others(path: Path, stored: Weights, forms: dict[str, str]) -> None:
         there, wanted = (one.get(name, "missing") for one in (found, forms))
         if there != wanted:
             raise ModelError(
-                f"{path} does not hold the weights that the files beside it describe: "
-                f"{name} is {there} and should be {wanted}"
+                f"{path} does not match the other files of the folder: "
+                f"{name} is {there} but should be {wanted}"
             )
 
 
