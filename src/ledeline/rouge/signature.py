@@ -1,4 +1,4 @@
-"""A line that says how scores were made, as sacreBLEU's, for tables and papers."""
+"""A line that says how scores were computed, like that of sacreBLEU."""
 
 import ledeline
 from ledeline.rouge.settings import Settings
