@@ -20,7 +20,7 @@ from torch.nn import functional
 from ledeline.core.errors import ModelError
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
-from ledeline.model.attention_system import WEIGHT_NAMES
+from ledeline.model.attention_system import LAYERS, WEIGHT_NAMES
 from ledeline.model.format.int8 import quantised
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
@@ -30,7 +30,6 @@ from ledeline.runtime.products import Float32Product, Int8Product, Maker, Produc
 
 Precision: TypeAlias = Literal["float32", "int8"]
 
-_LAYERS = "dropout", "encoder", "decoder", "output"  # of EncDec
 _DIRECTIONS = "l0", "l0_reverse"  # as torch names them
 _PLACES, _HYPOTHESES = 16, 8
 _ROWS = 32  # of log-probabilities at a time
@@ -67,7 +66,7 @@ class Engine:
         for name, addon in system.addons.items():
             if addon.changes_decoding() and type(addon) is not SelectiveGate:
                 return f"it does not know the add-on {name}"
-        known = {*_LAYERS, *(WEIGHT_NAMES.get(name, name) for name in system.addons)}
+        known = {*LAYERS, *(WEIGHT_NAMES.get(name, name) for name in system.addons)}
         unknown = [name for name, _ in system.named_children() if name not in known]
         return f"it does not know the layer {unknown[0]}" if unknown else None
 

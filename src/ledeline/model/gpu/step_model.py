@@ -85,7 +85,7 @@ class GpuStepModel:
     ) -> tuple[State, Memory]:
         """Sources (B, I) -> the state before the first step and what attention looks at."""
         with dispatch.exact():
-            start, seen, _ = self._model.begin(sources, lengths, mask)
+            start, seen, *_ = self._model.begin(sources, lengths, mask)
         below = [
             start.attentional,
             *(torch.zeros_like(start.attentional) for _ in start.hidden[1:]),
