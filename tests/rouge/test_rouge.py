@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ledeline import __version__, rouge
 from ledeline.core.errors import ScoreError
 from ledeline.rouge import Rouge, Score, Settings, mean, score_all, signature
-from ledeline.rouge.statistics import Overlap, bigrams, count_overlaps, lcs_length, overlap
+from ledeline.rouge.statistics import MatchCounts, bigrams, count_overlaps, lcs_length, overlap
 from ledeline.rouge.weighted import weighted_overlap
 from slow_rouge import (
     slow_lcs,
@@ -80,18 +80,18 @@ def test_ngrams(candidate: list[str], reference: list[str]) -> None:
 
 
 def test_matches_are_clipped() -> None:
-    assert overlap("a a a a".split(), "a a b".split()) == Overlap(2, 4, 3)
-    assert overlap("a b".split(), "a a b b".split()) == Overlap(2, 2, 4)
-    assert overlap(bigrams("a a a a".split()), bigrams("a a b".split())) == Overlap(1, 3, 2)
+    assert overlap("a a a a".split(), "a a b".split()) == MatchCounts(2, 4, 3)
+    assert overlap("a b".split(), "a a b b".split()) == MatchCounts(2, 2, 4)
+    assert overlap(bigrams("a a a a".split()), bigrams("a a b".split())) == MatchCounts(1, 3, 2)
 
 
 def test_parts_of_the_statistics() -> None:
     ours, theirs = "police kill the gunman".split(), "the gunman was shot by police".split()
     statistics = count_overlaps(ours, [theirs])
-    assert statistics.rouge1 == Overlap(3, 4, 6)
-    assert statistics.rouge2 == Overlap(1, 3, 5)
-    assert statistics.rouge_l == Overlap(2, 4, 6)
-    assert count_overlaps(ours, [theirs, ours]).rouge2 == Overlap(1 + 3, 3 + 3, 5 + 3)
+    assert statistics.rouge1 == MatchCounts(3, 4, 6)
+    assert statistics.rouge2 == MatchCounts(1, 3, 5)
+    assert statistics.rouge_l == MatchCounts(2, 4, 6)
+    assert count_overlaps(ours, [theirs, ours]).rouge2 == MatchCounts(1 + 3, 3 + 3, 5 + 3)
 
 
 @given(words, words)

@@ -7,7 +7,7 @@ from math import fsum
 
 from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, no_progress, track_progress
-from ledeline.rouge.settings import DEFAULT, Settings
+from ledeline.rouge.rouge_settings import DEFAULT, Settings
 from ledeline.rouge.statistics import count_overlaps
 from ledeline.rouge.tokens import make_tokenizers
 from ledeline.rouge.weighted import WEIGHT, WeightedOverlap, weighted_overlap

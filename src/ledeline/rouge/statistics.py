@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Overlap(NamedTuple):
+class MatchCounts(NamedTuple):
     """How many n-grams or words match, and how many each text has."""
 
     num_matches: int
@@ -18,39 +18,37 @@ class Overlap(NamedTuple):
 class Statistics(NamedTuple):
     """The overlaps of ROUGE-1, ROUGE-2 and ROUGE-L."""
 
-    rouge1: Overlap
-    rouge2: Overlap
-    rouge_l: Overlap
+    rouge1: MatchCounts
+    rouge2: MatchCounts
+    rouge_l: MatchCounts
 
 
 def count_overlaps(candidate: list[str], references: Sequence[list[str]]) -> Statistics:
     """Compare the tokens of a text with those of its references; counts are summed over them."""
     found = [_compare(candidate, reference) for reference in references]
-    return (
-        found[0] if len(found) == 1 else Statistics(*map(_sum_overlaps, zip(*found, strict=True)))
-    )
+    return found[0] if len(found) == 1 else Statistics(*map(_sum_counts, zip(*found, strict=True)))
 
 
 def _compare(candidate: list[str], reference: list[str]) -> Statistics:
     return Statistics(
         overlap(candidate, reference),
         overlap(bigrams(candidate), bigrams(reference)),
-        Overlap(lcs_length(candidate, reference), len(candidate), len(reference)),
+        MatchCounts(lcs_length(candidate, reference), len(candidate), len(reference)),
     )
 
 
-def _sum_overlaps(overlaps: Sequence[Overlap]) -> Overlap:
-    return Overlap(*map(sum, zip(*overlaps, strict=True)))
+def _sum_counts(overlaps: Sequence[MatchCounts]) -> MatchCounts:
+    return MatchCounts(*map(sum, zip(*overlaps, strict=True)))
 
 
-def overlap(candidate: list[T], reference: list[T]) -> Overlap:
+def overlap(candidate: list[T], reference: list[T]) -> MatchCounts:
     """Count matches; each unit matches at most as often as the reference has it (clipping)."""
     ours, theirs = set(candidate), set(reference)
     shared = ours & theirs
     num_matches = len(shared)
     if len(ours) < len(candidate) and len(theirs) < len(reference):  # both repeat something
         num_matches = _clipped_matches(candidate, reference, shared)
-    return Overlap(num_matches, len(candidate), len(reference))
+    return MatchCounts(num_matches, len(candidate), len(reference))
 
 
 def _clipped_matches(candidate: list[T], reference: list[T], shared: set[T]) -> int:

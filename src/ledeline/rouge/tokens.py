@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ledeline.rouge.settings import Settings
+from ledeline.rouge.rouge_settings import Settings
 from ledeline.rouge.stem import STEMS
 
 Tokenize: TypeAlias = Callable[[str], list[str]]

@@ -132,7 +132,7 @@ class Slot(NamedTuple):
     mark: str
 
 
-class Choice(NamedTuple):
+class Alternatives(NamedTuple):
     """``[one|other]``."""
 
     options: tuple["Nodes", ...]
@@ -144,7 +144,7 @@ class OptionalPart(NamedTuple):
     body: "Nodes"
 
 
-Nodes: TypeAlias = tuple[Literal | Slot | Choice | OptionalPart, ...]
+Nodes: TypeAlias = tuple[Literal | Slot | Alternatives | OptionalPart, ...]
 
 _PIECE = re.compile(r"[()\[\]|]|\{(\w+)(?:\.(\w+))?([~*]?)\}|[^\s()\[\]|{}]+")
 
@@ -159,11 +159,11 @@ def parse(template: str, scope: str = "/") -> Nodes:
         elif piece == "|":
             open_brackets[-1].append(())
         else:
-            node: Literal | Slot | Choice | OptionalPart
+            node: Literal | Slot | Alternatives | OptionalPart
             if piece == ")":
                 node = OptionalPart(open_brackets.pop()[0])
             elif piece == "]":
-                node = Choice(tuple(open_brackets.pop()))
+                node = Alternatives(tuple(open_brackets.pop()))
             elif match[1]:
                 node = Slot(match[1], match[2] or "", match[3])
             else:
@@ -235,7 +235,7 @@ class Draft:
                 forms = self.fill(node.name) if node.mark == "*" else self.slot(node.name)
                 words = forms[node.form or side]
                 tokens += [(text, "") for text, _ in words] if node.mark else words
-            elif isinstance(node, Choice):
+            elif isinstance(node, Alternatives):
                 tokens += self.expand(node.options[int(self.uniform() * len(node.options))], side)
             elif side == "headline":
                 words = self.expand(node.body, side)
