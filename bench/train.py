@@ -42,7 +42,7 @@ from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
 from ledeline.model.config import SystemConfig
-from ledeline.model.layers.decoder import State
+from ledeline.model.layers.decoder import DecoderState
 from ledeline.model.pairs import Pairs
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.text.subwords import BOS, SPECIALS
@@ -249,7 +249,7 @@ def searching_step(model: EncDec, sources: Tensor, words: Tensor) -> Callable[[]
         tuple(one.repeat(1, HYPOTHESES, 1) for one in each)  # (B, 1, H) -> (B, K, H)
         for each in (start.hidden, start.cell, [start.attentional])
     )
-    state = State(hidden, cell, attentional)
+    state = DecoderState(hidden, cell, attentional)
     return lambda: model.step(words, state, memory)
 
 

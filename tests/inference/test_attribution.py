@@ -169,8 +169,8 @@ def test_sub_words_are_put_together_to_words():
 
 
 def test_shares_stay_shares():
-    dice = np.random.default_rng(0)
-    weights = dice.dirichlet(np.ones(6), 5)
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(6), 5)
     found = by_words(weights, [0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2])
     assert found.shape == (3, 3)
     assert found.sum(1) == pytest.approx(np.ones(3))

@@ -84,11 +84,11 @@ def test_without_an_unknown_word_in_the_source_it_stays():
 @pytest.mark.parametrize("text", ["öaü ab ö cdü", "ö ö ö a"])
 def test_every_sub_word_has_an_owner(text):
     lede = lede_of(text)
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     alphabet = sorted(set(lede.ids))
     for _ in range(200):
-        headline = dice.choice(alphabet, dice.integers(1, 8)).tolist()
-        weights = dice.random((len(headline), len(lede.ids)))
+        headline = rng.choice(alphabet, rng.integers(1, 8)).tolist()
+        weights = rng.random((len(headline), len(lede.ids)))
         found = with_source_words(headline, TOKENIZER, lede, weights)
         assert len(found.owners) == len(headline)
         assert sorted(set(found.owners)) == list(range(len(found.words)))

@@ -20,7 +20,7 @@ from ledeline.core.errors import ArgumentError, ConfigError, LedelineError, Mode
 from ledeline.data.dataset import Batch
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.source_text import SourceText
-from ledeline.model.format.folder import describe, load_model
+from ledeline.model.format.folder import load_model, write_description
 from ledeline.model.gpu.step_model import GpuStepModel
 from ledeline.runtime.cpu import has_int8
 from ledeline.search import Hypothesis
@@ -499,7 +499,7 @@ class TestModels:
     def test_marks_that_a_model_learned_stay(self, tmp_path: Path) -> None:
         for name, known in (("old", "Japnsrt￭’'"), ("same", "’x"), ("new", "Japnsrt￭'")):
             (tmp_path / name).mkdir()
-            describe(tmp_path / name, encdec(), Tokenizer(NATURAL, Subwords([], known)))
+            write_description(tmp_path / name, encdec(), Tokenizer(NATURAL, Subwords([], known)))
         names = "old", "same", "new"
         old, same, new = (Tokenizer.load(tmp_path / name).profile for name in names)
         assert old.words("Japan’s “art”") == ["Japan", "￭’s", '"￭', "art", '￭"']

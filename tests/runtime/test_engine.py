@@ -34,8 +34,8 @@ def built(request, monkeypatch):
 
 
 def rows_of(lengths, vocabulary=300, seed=0):
-    dice = np.random.default_rng(seed)
-    return [dice.integers(4, vocabulary, length).tolist() for length in lengths]
+    rng = np.random.default_rng(seed)
+    return [rng.integers(4, vocabulary, length).tolist() for length in lengths]
 
 
 def steps(writer, rows, num_steps=4, num_hypotheses=3):
@@ -105,9 +105,9 @@ def test_a_source_has_the_same_bits_in_every_batch(make, precision, num_threads)
 def test_a_row_of_a_product_has_the_same_bits_in_every_batch(kind):
     if kind is Int8Product and not has_int8():
         pytest.skip("no VNNI")
-    dice = torch.Generator().manual_seed(0)
-    weight, bias = torch.randn(144, 96, generator=dice), torch.randn(144, generator=dice)
-    product, values = kind(weight, bias), torch.rand(70, 96, generator=dice) * 2 - 1
+    generator = torch.Generator().manual_seed(0)
+    weight, bias = torch.randn(144, 96, generator=generator), torch.randn(144, generator=generator)
+    product, values = kind(weight, bias), torch.rand(70, 96, generator=generator) * 2 - 1
     together = product(product.prepared(values))
     for start, stop in [(0, 1), (5, 7), (3, 6), (0, 13), (60, 70), (1, 70)]:
         alone = product(product.prepared(values[start:stop]))
@@ -117,9 +117,9 @@ def test_a_row_of_a_product_has_the_same_bits_in_every_batch(kind):
 @pytest.mark.skipif(not has_int8(), reason="no VNNI")
 @pytest.mark.parametrize("bound", [0.3, 1.0, 2.0])
 def test_int8_is_the_product_of_what_the_levels_stand_for(bound):
-    dice = torch.Generator().manual_seed(1)
-    weight, bias = torch.randn(40, 64, generator=dice), torch.randn(40, generator=dice)
-    values = (torch.rand(9, 64, generator=dice) * 2 - 1) * bound
+    generator = torch.Generator().manual_seed(1)
+    weight, bias = torch.randn(40, 64, generator=generator), torch.randn(40, generator=generator)
+    values = (torch.rand(9, 64, generator=generator) * 2 - 1) * bound
     values[0, 0], values[0, 1] = bound, -bound  # the ends of the range are levels, too
     product = Int8Product(weight, bias)
     scales = weight.abs().amax(1, keepdim=True) / 127

@@ -28,15 +28,15 @@ def tiny(seed=0, vocabulary=V, spread=1.0, *, add_ons=False):
     """A system in float64 whose distributions are far from uniform."""
     sizes = {"embedding_size": 3, "hidden_size": 4, "layers": 2, "dropout": 0.0}
     model = build(encdec(sgate=add_ons, spm=add_ons, **sizes), vocabulary).double().eval()
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=spread, generator=dice)
+        torch.nn.init.normal_(parameter, std=spread, generator=generator)
     return model
 
 
 def sources_of(seed, lengths, vocabulary=V):
-    dice = np.random.default_rng(seed)
-    return [dice.integers(EOS + 1, vocabulary, length).tolist() for length in lengths]
+    rng = np.random.default_rng(seed)
+    return [rng.integers(EOS + 1, vocabulary, length).tolist() for length in lengths]
 
 
 # --- the reference: one source, one hypothesis at a time, from the list of rules ---------------
@@ -133,10 +133,10 @@ def test_the_batched_search_is_the_plain_one(seed, lengths, config, pace):
     st.sampled_from([1, 2, 4]),
 )
 def test_it_is_the_plain_one_where_many_costs_are_equal(seed, lengths, config, pace, num_levels):
-    dice = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     scores = [
         [
-            {word: -int(dice.integers(1, num_levels + 1)) / 4 for word in range(V)}
+            {word: -int(rng.integers(1, num_levels + 1)) / 4 for word in range(V)}
             for _ in range(2 * length + config.min_length)
         ]
         for length in lengths
@@ -460,12 +460,12 @@ def test_options_check_themselves(values, key):
 )
 def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossible):
     """Also with few different values, so that many are equal, and with many that cannot be."""
-    dice = np.random.default_rng(seed)
-    logs, totals = dice.normal(size=shape), dice.normal(size=shape[:2])
+    rng = np.random.default_rng(seed)
+    logs, totals = rng.normal(size=shape), rng.normal(size=shape[:2])
     if num_levels is not None:
         logs, totals = np.round(logs * num_levels), np.round(totals * num_levels)
-    logs[dice.random(shape) < impossible] = -np.inf
-    totals[dice.random(shape[:2]) < impossible / 2] = -np.inf
+    logs[rng.random(shape) < impossible] = -np.inf
+    totals[rng.random(shape[:2]) < impossible / 2] = -np.inf
     values, places = top_k(torch.from_numpy(logs), torch.from_numpy(totals), k)
     for row in range(shape[0]):
         every = (totals[row, :, None] + logs[row]).ravel().tolist()

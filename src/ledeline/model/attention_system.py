@@ -233,7 +233,7 @@ class AttentionSystem(System):
         extras = tuple(addon.begin(encoded, sources, mask) for addon in self._scoring)
         for addon in self.addons.values():
             encoded = addon.encoded(encoded)
-        return Begun(state, self.decoder.attention.remember(encoded.states, mask), extras)
+        return Begun(state, self.decoder.attention.memory_of(encoded.states, mask), extras)
 
     def _scores(
         self, view: View, extras: tuple[Tensor | None, ...]

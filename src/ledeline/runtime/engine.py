@@ -21,7 +21,7 @@ from ledeline.core.errors import ModelError
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
 from ledeline.model.attention_system import WEIGHT_NAMES
-from ledeline.model.format.int8 import quantised
+from ledeline.model.format.int8 import quantize
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
 from ledeline.model.systems.encdec import EncDec
@@ -224,7 +224,7 @@ class _Layer:
             owns.append(of_own)
         self._packed, self._owns = None, []
         if make is Int8Product and kernels.has_lstm(lstm.hidden_size):
-            self._packed = kernels.packed_lstm([quantised(own) for own in owns])
+            self._packed = kernels.packed_lstm([quantize(own) for own in owns])
         else:
             self._owns = [make(own) for own in owns]
 

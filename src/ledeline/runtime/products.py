@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ledeline.core.errors import ModelError
-from ledeline.model.format.int8 import LEVELS, quantised
+from ledeline.model.format.int8 import LEVELS, quantize
 from ledeline.runtime import cpu, kernels
 
 _ZERO: Final = 128  # where zero lies among the unsigned levels
@@ -98,7 +98,7 @@ class Int8Product:
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         if not cpu.has_int8():
             raise ModelError(cpu.NO_INT8)
-        levels, self._scales = quantised(weight)
+        levels, self._scales = quantize(weight)
         self._packed = torch.ops.onednn.qlinear_prepack(levels, [_ROWS, weight.shape[1]])
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
         self._bias = None if bias is None else bias.detach().float().contiguous()
