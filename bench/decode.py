@@ -44,7 +44,7 @@ from ledeline.model.format.folder import ModelBundle
 from ledeline.model.gpu import dispatch
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.search import Hypothesis, search
-from ledeline.search.beam import PACES, Pace
+from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.synth.newsroom import generate as newsroom
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
@@ -113,7 +113,7 @@ def plain_rate(model: EncDec, sources: Sequence[Sequence[int]], config: SearchCo
     """Ledes a second."""
     ranked = sorted(sources, key=len)
     batches = [ranked[i : i + PLAIN_BATCH] for i in range(0, len(ranked), PLAIN_BATCH)]
-    with dispatch.kernel_mode("plain"), patch.dict(PACES, {DEVICE: Pace(1, 1.0)}):
+    with dispatch.kernel_mode("plain"), patch.dict(COMPACTIONS, {DEVICE: Compaction(1, 1.0)}):
         search(model, *padded(batches[0]), config)
         took = seconds(lambda: [search(model, *padded(batch), config) for batch in batches])
     return len(sources) / took

@@ -11,7 +11,7 @@ import torch
 from ledeline.model.format.int8 import quantize
 from ledeline.runtime import cpu, kernels
 from ledeline.runtime.cpu import has_int8
-from ledeline.runtime.products import Int8Product
+from ledeline.runtime.linear import Int8Linear
 
 needs_library = pytest.mark.skipif(kernels.library is None, reason="pip found no C compiler")
 SIZES = [1, 7, 16, 33, 48, 400]
@@ -24,7 +24,7 @@ def generator():
 
 @pytest.fixture(autouse=True, params=cpu.KINDS[:-1])  # VNNI is for whole layers alone
 def _kind(request):
-    """Each kind of processor that the machine at hand can be."""
+    """Each linear_type of processor that the machine at hand can be."""
     if kernels.library is None:
         yield
         return
@@ -63,8 +63,8 @@ def test_it_is_built_where_there_is_a_compiler():
 
 @needs_library
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("more", ["nothing", "rows", "words"])
-def test_an_lstm_cell(generator, without, size, more):
+@pytest.mark.parametrize("addend", ["nothing", "rows", "words"])
+def test_an_lstm_cell(generator, without, size, addend):
     gates, cells = (
         torch.randn(3, 5, 4 * size, generator=generator),
         torch.randn(3, 5, size, generator=generator),
@@ -75,7 +75,7 @@ def test_an_lstm_cell(generator, without, size, more):
         "nothing": (),
         "rows": (torch.randn(3, 5, 4 * size, generator=generator),),
         "words": (torch.randn(9, 4 * size, generator=generator), words),
-    }[more]
+    }[addend]
     expected = without(kernels.lstm_cell, gates.clone(), cells, *arguments)
     for one, other in zip(
         kernels.lstm_cell(gates.clone(), cells, *arguments), expected, strict=True
@@ -128,7 +128,7 @@ def test_levels(generator, without, size, built):
     values = torch.rand(4, 3, size, generator=generator) * 2 - 1
     values[0, 0, 0], values[-1, -1, -1] = 1.0, -1.0
     places = torch.zeros(4, 3, 2 * size, dtype=torch.uint8)
-    put = kernels.put_levels if built else lambda *given: without(kernels.put_levels, *given)
+    put = kernels.quantize_into if built else lambda *given: without(kernels.quantize_into, *given)
     put(values, places[..., size:], 127.0)
     assert torch.equal(places[..., size:].double(), (values.double() * 127 + 128.5).floor())
     assert not places[..., :size].any()
@@ -142,7 +142,7 @@ def test_levels(generator, without, size, built):
 def test_a_value_between_two_levels_has_one_of_them_wherever_it_lies(without, built):
     if built and kernels.library is None:
         pytest.skip("pip found no C compiler")
-    put = kernels.put_levels if built else lambda *given: without(kernels.put_levels, *given)
+    put = kernels.quantize_into if built else lambda *given: without(kernels.quantize_into, *given)
     halves = (torch.arange(-126, 127) - 0.5) / 127
     values = torch.stack([halves, halves.nextafter(torch.tensor(2.0)), halves * 0.9, halves * 0.7])
     expected, found = (torch.empty(values.shape, dtype=torch.uint8) for _ in range(2))
@@ -203,14 +203,14 @@ def test_a_layer_of_lstms_is_its_steps(generator, batch):
     inputs = torch.randn(steps, 2, batch, 4 * size, generator=generator)
     packed = kernels.packed_lstm([quantize(weight) for weight in weights])
     hidden, cells = kernels.lstm(inputs, packed)
-    products = [Int8Product(weight) for weight in weights]
+    products = [Int8Linear(weight) for weight in weights]
     h, c = torch.zeros(2, batch, size), torch.zeros(2, batch, size)
     for step in range(steps):
-        own = torch.stack([p(p.prepared(h[side])) for side, p in enumerate(products)])
+        own = torch.stack([p(p.quantize(h[side])) for side, p in enumerate(products)])
         h, c = kernels.lstm_cell(
             own if step else torch.zeros_like(own), c, inputs[step].contiguous()
         )
-        # A level may fall to the other side, which is worth no more than this.
+        # A level may fall to the other side, which is worth no addend than this.
         assert torch.allclose(hidden[step], h, atol=2e-3)
         assert torch.allclose(cells[step], c, atol=2e-3)
     alone, _ = kernels.lstm(inputs[:, :, -1:].contiguous(), packed)

@@ -108,7 +108,7 @@ def same(found: Tensors, expected: Tensors, tolerance: float = 1e-4, least: floa
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How often each fused part is taken."""
+    """How often each fused function is called."""
     from ledeline.model.gpu import decoder, encoder, losses
 
     calls: dict[str, int] = {}
@@ -122,7 +122,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
         monkeypatch.setattr(module, name, called)
 
-    count(encoder, "layer")
+    count(encoder, "bidirectional_sum")
     count(decoder, "unroll")
     count(losses, "token_losses")
     count(losses, "source_losses")
@@ -137,7 +137,7 @@ class TestSystem:
         found = values_and_gradients(model, batch, FAST)
         places = {one.grad.untyped_storage().data_ptr() for one in model.parameters()}
         assert len(places) == len(list(model.parameters()))  # they are clipped in place
-        assert counted == {"layer": 2, "unroll": 1, "token_losses": 1} | (
+        assert counted == {"bidirectional_sum": 2, "unroll": 1, "token_losses": 1} | (
             {"source_losses": 1} if spm else {}
         )
         expected = values_and_gradients(model, batch, "plain")

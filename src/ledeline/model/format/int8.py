@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-LEVELS: Final = 127  # the largest level
+MAX_LEVEL: Final = 127  # the largest level
 
 
 class Layout(NamedTuple):
@@ -24,5 +24,5 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     A weight is about its level times its scale.
     """
     weight = weight.detach().float().contiguous()
-    scales = (weight.abs().amax(1) / LEVELS).clamp(min=torch.finfo(torch.float32).tiny)
+    scales = (weight.abs().amax(1) / MAX_LEVEL).clamp(min=torch.finfo(torch.float32).tiny)
     return (weight / scales[:, None]).round().to(torch.int8), scales
