@@ -39,7 +39,7 @@ from ledeline.core.errors import LedelineError, ScoreError
 from ledeline.evaluation.figures import picture_format, save
 from ledeline.evaluation.folder import EvaluatedSet, EvaluationFolder
 from ledeline.evaluation.odd_words import KINDS
-from ledeline.evaluation.significance import Array, compare, intervals
+from ledeline.evaluation.significance import Array, bootstrap_intervals, compare
 from ledeline.evaluation.summary import MEASURES
 from ledeline.report.numbers import percent, plural, signed
 from ledeline.report.published import OWN_ROWS, SETS
@@ -91,7 +91,7 @@ class Study(NamedTuple):
         return Effect(
             sorted(ours),
             values.mean(axis=0).tolist(),
-            intervals(values),
+            bootstrap_intervals(values),
             shared,
             compare(pooled(theirs, shared, part), pooled(ours, shared, part)) if shared else [],
             [float(gap[:, 0].mean()) for gap in gaps] if len(shared) > 1 else [],
@@ -211,7 +211,7 @@ def heading(title: str, groups: Sequence[Group], study: Study) -> list[str]:
     first = min(runs, key=lambda one: list(SYSTEMS).index(one[0].system))[1]
     return [
         f"## {title}\n",
-        f"Test set `{test_set}` ({pairs}); `{study.first[test_set].signature}`;",
+        f"Test set `{test_set}` ({pairs}); `{study.first[test_set].summary.signature}`;",
         f"`{first[min(first)].command}`, and so for the others.\n",
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline.core.errors import ScoreError
-from ledeline.corpus.columns import read_columns_alike
+from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation.figures import new_figure
 from ledeline.evaluation.significance import Comparison, Interval
 from ledeline.model.addons.spm import SourcePredictionConfig
@@ -104,13 +104,13 @@ def by_size(data: str) -> tuple[float, str]:
 
 
 def every_pair(study: "Study", test_set: str) -> Part:
-    return Part(test_set, np.arange(study.first[test_set].num_pairs), "")
+    return Part(test_set, np.arange(study.first[test_set].summary.num_pairs), "")
 
 
 def wire_part(study: "Study", sources: Path) -> Part | None:
     """The news of wire agencies, by a table whose rows are the pairs."""
     columns = [(str(sources), name) for name in ("headline", "source")]
-    headlines, agencies = read_columns_alike(columns)
+    headlines, agencies = read_parallel_columns(columns)
     if tuple(map(clean, headlines)) != study.first["news"].texts.golds:
         raise ScoreError(f"{sources}: its headlines are not those of news; name that test set")
     wire = [is_wire(name) for name in agencies]

@@ -28,14 +28,14 @@ import quick
 import tiny
 from ledeline import rouge
 from ledeline.config import SearchConfig
-from ledeline.corpus.inputs import File
+from ledeline.corpus.inputs import FileInput
 from ledeline.data.dataset import padded
 from ledeline.inference.generate import generate
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Headliner, Options, open_model
 from ledeline.inference.outputs.notes import Notes
 from ledeline.inference.outputs.opening import open_output
-from ledeline.inference.source_text import Lede
+from ledeline.inference.source_text import SourceText
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
@@ -89,7 +89,7 @@ class Timed(Headliner):
         self.after += time.perf_counter() - self._last
         return headlines
 
-    def _search(self, ledes: Sequence[Lede], options: Options) -> list[list[Hypothesis]]:
+    def _search(self, ledes: Sequence[SourceText], options: Options) -> list[list[Hypothesis]]:
         began = time.perf_counter()
         self.before += began - self._last
         found = super()._search(ledes, options)
@@ -101,9 +101,9 @@ class Timed(Headliner):
 
 
 def from_file_to_file(headliner: Headliner, ledes: Path, output: Path, options: Options) -> None:
-    given = File(ledes)
+    given = FileInput(ledes)
     with (
-        Notes(lambda _: None, given.noun, everything=False, warnings=True) as notes,
+        Notes(lambda _: None, given.unit, everything=False, warnings=True) as notes,
         open_output(output, given) as opened,
     ):
         generate(headliner, given, opened, options, notes)

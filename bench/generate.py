@@ -65,7 +65,7 @@ class Ours:
 
     def rate(self) -> float:
         """Sentences a second."""
-        answer = self._headliner.answers
+        answer = self._headliner.generate_batch
         return len(self._texts) / seconds(lambda: answer(self._texts, self._options))
 
     def latencies(self, number: int) -> list[float]:

@@ -172,7 +172,7 @@ def ceilings(sizes: Sizes, turns: int) -> tuple[Ceilings, dict[str, list[float]]
 
 def num_bytes(model: EncDec, pairs: Pairs) -> int:
     """What has to be read and written in a step; see the head of this file."""
-    sizes, v = model.config.model, model.vocabulary
+    sizes, v = model.config.system, model.vocabulary
     d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers
     (b, i), (_, j) = pairs.sources.shape, pairs.targets.shape
     parameters = sum(one.numel() for one in model.parameters())

@@ -36,9 +36,9 @@ import torch
 import quick
 from gpu_ways import Calls, Moment, configured
 from ledeline.config import LoopConfig, ValidationConfig
-from ledeline.data.batches import Draw
-from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.data.batches import PlannedBatch
 from ledeline.data.dataset import Column as Sequences
+from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.train import loop
 from ledeline.train.callbacks import NullCallback, StepReport
 from ledeline.train.config import TrainConfig
@@ -131,7 +131,7 @@ def write_longer(dataset: Dataset, folder: Path, num_pairs: int) -> None:
     for name, split in dataset.splits.items():
         wanted = num_pairs if name == "train" else len(split)
         sides = [repeated(side, wanted) for side in (split.sources, split.headlines)]
-        writer.write_split(name, [Chunk(*sides[0], *sides[1])])
+        writer.write_split(name, [EncodedChunk(*sides[0], *sides[1])])
     writer.finish()
 
 
@@ -177,7 +177,7 @@ def seen_steps(seen: Seen) -> Iterator[None]:
 
     def told(kind: Any) -> Any:
         class Told(kind):
-            def run(self, draw: Draw) -> None:
+            def run(self, draw: PlannedBatch) -> None:
                 if "first" not in seen.times:
                     seen.first(self)
                 super().run(draw)

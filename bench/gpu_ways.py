@@ -21,8 +21,8 @@ from ledeline.config import (
     RunConfig,
 )
 from ledeline.core.progress import no_progress
-from ledeline.data.batches import Batches, Draw
-from ledeline.data.dataset import Chunk, Dataset, DatasetWriter, Split
+from ledeline.data.batches import Batches, PlannedBatch
+from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk, Split
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
@@ -77,7 +77,7 @@ def made_up(sizes: Sizes, shape: Shape) -> Split:
     parts = [(ids.flatten().numpy(), np.full(len(ids), ids.shape[1])) for ids in sides]
     with TemporaryDirectory() as folder:
         writer = DatasetWriter(Path(folder), Tokenizer(PAPER, Subwords.learn({"word": 1}, 0)))
-        writer.write_split("train", [Chunk(*parts[0], *parts[1])])
+        writer.write_split("train", [EncodedChunk(*parts[0], *parts[1])])
         writer.finish()
         return Dataset(Path(folder))["train"]  # its files stay mapped
 
@@ -155,7 +155,7 @@ def fast(made: Made) -> Work:
     batches = Batches(made.split, size=made.shape.batch, seed=1)
     steps = CapturedSteps(made.step, batches, [0], CudaGraphs() if CUDA else Calls())
     steps.prepare(no_progress)
-    return partial(steps.run, Draw(batches.plan(0), 0))
+    return partial(steps.run, PlannedBatch(batches.plan(0), 0))
 
 
 def inside(wanted: Any, work: Work) -> Work:

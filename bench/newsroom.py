@@ -31,8 +31,8 @@ from ledeline.config import (
     ValidationConfig,
 )
 from ledeline.core.provenance import commit
-from ledeline.corpus.tables import write_table
-from ledeline.corpus.testsets import EvaluationSet, read_test_set
+from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.evaluation.alignment_methods import METHODS
 from ledeline.evaluation.evaluate import EvaluatedSystem, EvaluationConfig, evaluate
@@ -207,7 +207,7 @@ def main() -> None:
     table = options.folder / "test.jsonl"
     stories = generate(options.stories, TEST_SEED)
     write_table(table, (story._asdict() for story in stories), Story._fields)
-    test_set = read_test_set(f"{TEST_SET}={table}")
+    test_set = read_evaluation_set(f"{TEST_SET}={table}")
     done = [name for name in SYSTEMS if (options.folder / name / "best").exists()]
     results = []
     for name in done:

@@ -38,7 +38,7 @@ from ledeline import rouge
 from ledeline.synth.newsroom import generate
 from machine import described
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "rouge"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from perl_rouge import Pair, PerlRouge, lacking, parsed
 

@@ -18,7 +18,7 @@ from ledeline.config import (
     SubwordConfig,
 )
 from ledeline.config.toml import to_toml
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig

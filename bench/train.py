@@ -42,9 +42,9 @@ from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
 from ledeline.model.config import SystemConfig
-from ledeline.model.layers.decoder import DecoderState
 from ledeline.model.pairs import Pairs
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
+from ledeline.search.step_model import map_tensors
 from ledeline.text.subwords import BOS, SPECIALS
 from machine import described
 
@@ -101,7 +101,7 @@ def random_ids(sizes: Sizes, *shape: int) -> Tensor:
 def train(options: argparse.Namespace, sizes: Sizes, add_ons: bool) -> None:
     ours = system(sizes, gate=add_ons, spm=add_ons).to(DEVICE)
     autograd = system(sizes, gate=add_ons, spm=add_ons).to(DEVICE)
-    autograd.decoder.plain = True
+    autograd.decoder.autograd_only = True
     textbook = Textbook(ours).to(DEVICE)
     shapes = options.source_length, options.headline_length
     sources, headlines = (random_ids(sizes, options.batch, length).tolist() for length in shapes)
@@ -155,7 +155,7 @@ def product(sizes: Sizes) -> Callable[[], object]:
 
 def num_operations(model: EncDec, pairs: Pairs) -> int:
     """Additions and multiplications of the products in a step, those of the way back included."""
-    sizes = model.config.model
+    sizes = model.config.system
     d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers
     v, (b, i), (_, j) = model.vocabulary, pairs.sources.shape, pairs.targets.shape
     encoder = i * 2 * 4 * h * (d + h + (layers - 1) * 2 * h)
@@ -244,12 +244,8 @@ def search(options: argparse.Namespace, sizes: Sizes) -> None:
 
 
 def searching_step(model: EncDec, sources: Tensor, words: Tensor) -> Callable[[], object]:
-    start, memory, _ = model.begin(sources, None, None)
-    hidden, cell, (attentional,) = (
-        tuple(one.repeat(1, HYPOTHESES, 1) for one in each)  # (B, 1, H) -> (B, K, H)
-        for each in (start.hidden, start.cell, [start.attentional])
-    )
-    state = DecoderState(hidden, cell, attentional)
+    start, memory = model.encode(sources)
+    state = map_tensors(start, lambda one: one.repeat(1, HYPOTHESES, 1))  # (B, 1, H) -> (B, K, H)
     return lambda: model.step(words, state, memory)
 
 
@@ -261,7 +257,7 @@ class Textbook(nn.Module):
 
     def __init__(self, ours: EncDec) -> None:
         super().__init__()
-        sizes, v = ours.config.model, ours.vocabulary
+        sizes, v = ours.config.system, ours.vocabulary
         d, h, layers = sizes.embedding_size, sizes.hidden_size, sizes.layers
         widths = [d] + [h] * (layers - 1)
         self.config, self.rate = ours.config, sizes.dropout

@@ -1,7 +1,11 @@
-"""The system's Chromium, driven by playwright. Modules that import this are skipped without them."""
+"""The system's Chromium, driven by playwright, for the fixtures `blank` and `log`.
+
+Test modules take the names of playwright from here: without it, or without a browser, they are
+skipped.
+"""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -9,7 +13,9 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install '.[dev]'")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Dialog, Locator, Page, expect, sync_playwright
+
+__all__ = ["Locator", "Log", "Page", "expect", "launched", "reset"]
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 PROGRAM: Final = next(filter(None, map(shutil.which, NAMES)), None)
@@ -30,29 +36,27 @@ expect.set_options(timeout=MILLISECONDS)
 
 
 @contextmanager
-def launched() -> Iterator[Browser]:
-    """A headless browser.
+def launched() -> Iterator[Page]:
+    """An empty page of a headless browser, which may use the clipboard.
 
     Until the end of the block this thread counts as one that runs an event loop, so `asyncio.run`
-    fails in it: tests of a module may share a browser, but not those of a session.
+    fails in it: the tests of a module may share a browser, but not those of a session.
     """
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PROGRAM, args=OPTIONS)
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def opened(browser: Browser, **options: Any) -> Iterator[Page]:
-    """An empty page that shares no storage with others, and may use the clipboard."""
-    with browser.new_context(
-        viewport={"width": 1280, "height": 900},
-        permissions=["clipboard-read", "clipboard-write"],
-        reduced_motion="reduce",  # no waiting for smooth scrolling
-        **options,
-    ) as context:
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=PROGRAM, args=OPTIONS) as browser,
+        browser.new_context(permissions=["clipboard-read", "clipboard-write"]) as context,
+    ):
         context.set_default_timeout(MILLISECONDS)
         yield context.new_page()
+
+
+def reset(page: Page) -> None:
+    """Leave whatever it shows; a new page would take longer than most tests."""
+    page.unroute_all()
+    page.goto("about:blank")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")  # smooth scrolling takes time
 
 
 class Log:
@@ -62,12 +66,26 @@ class Log:
         self._page = page
         self._complaints: list[str] = []
         self.addresses: list[str] = []
-        page.on("console", lambda message: self._complaints.append(message.text))
-        page.on("pageerror", lambda error: self._complaints.append(str(error)))
-        page.on("request", lambda request: self.addresses.append(request.url))
+        self._listeners: dict[str, Callable[[Any], None]] = {
+            "console": lambda message: self._complaints.append(message.text),
+            "pageerror": lambda error: self._complaints.append(str(error)),
+            "dialog": self._dismiss,
+            "request": lambda request: self.addresses.append(request.url),
+        }
+        for event, listener in self._listeners.items():
+            page.on(event, listener)
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self._complaints.append(f"{dialog.type}: {dialog.message}")
+        dialog.dismiss()
 
     @property
     def complaints(self) -> list[str]:
-        """Errors and warnings: of scripts, the network, the security policy."""
+        """Errors and warnings of scripts, the network and the security policy; dialogs, too."""
         self._page.evaluate("0")  # what was said before is heard before the answer to this
         return self._complaints
+
+    def close(self) -> None:
+        """Listen no more."""
+        for event, listener in self._listeners.items():
+            self._page.remove_listener(event, listener)

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ from ledeline.config import (
     SubwordConfig,
     TextConfig,
 )
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.build import build
 from ledeline.model.format.folder import write_description
@@ -30,6 +30,9 @@ from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from systems import encdec
+
+if TYPE_CHECKING:
+    from browser import Log, Page
 
 # No deadlines: speed is measured in bench/. On a shared runner every run tries the same examples.
 settings.register_profile("default", deadline=None)
@@ -203,3 +206,31 @@ def make() -> Callable[..., EncDec]:
         return model
 
     return made
+
+
+@pytest.fixture(scope="module")
+def shared_page() -> Iterator["Page"]:
+    """A page of a headless Chromium; without one the test is skipped."""
+    from browser import launched
+
+    with launched() as page:
+        yield page
+
+
+@pytest.fixture
+def blank(shared_page: "Page") -> "Page":
+    """That page, empty."""
+    from browser import reset
+
+    reset(shared_page)
+    return shared_page
+
+
+@pytest.fixture
+def log(blank: "Page") -> Iterator["Log"]:
+    """What that page writes to the console, and what it asks of the network."""
+    from browser import Log
+
+    log = Log(blank)
+    yield log
+    log.close()

@@ -57,7 +57,7 @@ def curl_commands(text: str) -> list[str]:
     return [line for line in lines if line.startswith("curl ")]
 
 
-def asked(command: str, variables: Mapping[str, str] | None = None) -> Request:
+def curl_request(command: str, variables: Mapping[str, str] | None = None) -> Request:
     """A curl command as a request."""
     for name, value in (variables or {}).items():
         command = command.replace(f"${name}", value)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ledeline.evaluation import audit as audits
-from ledeline.evaluation.significance import intervals
+from ledeline.evaluation.significance import bootstrap_intervals
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 
@@ -45,17 +45,17 @@ def newsroom(num_pairs: int, seed: int, oddness: float) -> list[Pair]:
     """Stories with headlines that a system of some oddness, 0 to 1, might write."""
     pairs = []
     for number, story in enumerate(generate(num_pairs, seed)):
-        dice = random.Random(f"{seed}/{number}")  # the same for each system
-        pairs.append(Pair(story.lede, story.headline, _spoilt(story.headline, oddness, dice)))
+        rng = random.Random(f"{seed}/{number}")  # the same for each system
+        pairs.append(Pair(story.lede, story.headline, _spoilt(story.headline, oddness, rng)))
     return pairs
 
 
-def _spoilt(headline: str, oddness: float, dice: random.Random) -> str:
+def _spoilt(headline: str, oddness: float, rng: random.Random) -> str:
     words = headline.split()
-    fate = dice.random()
-    place = dice.randrange(len(words))
-    length = dice.choice((1, 1, 1, 2, 2, 3, 5, 11))
-    stray = dice.sample(STRAY, 3)
+    fate = rng.random()
+    place = rng.randrange(len(words))
+    length = rng.choice((1, 1, 1, 2, 2, 3, 5, 11))
+    stray = rng.sample(STRAY, 3)
     if fate < 0.3 * oddness:
         words[place:place] = [words[place]] * length
     elif fate < 0.75 * oddness:
@@ -138,7 +138,7 @@ def _write_pairs(path: Path, scores: Any, odd: audits.Audit) -> None:
 
 
 def _means(scores: Any) -> dict[str, dict[str, float]]:
-    found = intervals(scores)
+    found = bootstrap_intervals(scores)
     return {
         name: {
             "precision": mean,
@@ -221,9 +221,9 @@ def _words() -> dict[str, Any]:
 
 
 def _heat_map(source: Sequence[str], headline: Sequence[str], with_spm: bool) -> dict[str, Any]:
-    dice = np.random.default_rng(len(source))
+    rng = np.random.default_rng(len(source))
     written = [*headline, "<eos>"]
-    attention = dice.dirichlet(np.full(len(source), 0.15), len(written)).round(4)
+    attention = rng.dirichlet(np.full(len(source), 0.15), len(written)).round(4)
     rows = [f"{word} ({source[k]})" for word, k in zip(written, attention.argmax(1), strict=True)]
     heat: dict[str, Any] = {
         "source": list(source),
@@ -234,10 +234,10 @@ def _heat_map(source: Sequence[str], headline: Sequence[str], with_spm: bool) ->
     }
     if with_spm:
         steps = [*written, *["<pad>"] * (len(source) - len(written))]
-        places = np.resize(dice.permutation(len(source)), len(steps)).tolist()
+        places = np.resize(rng.permutation(len(source)), len(steps)).tolist()
         spm = np.full((len(steps), len(source)), 0.001)
         for j in range(len(steps)):
-            spm[j, places[j]] = 0.9 if dice.random() < 0.7 else 0.4
+            spm[j, places[j]] = 0.9 if rng.random() < 0.7 else 0.4
         heat["spm"] = spm.tolist()
         heat["spm_rows"] = [f"{step} ({source[places[j]]})" for j, step in enumerate(steps)]
     return heat

@@ -9,6 +9,8 @@ _WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"}
 if not _WAITING.keys() & os.environ.keys():
     os.environ.update(_WAITING)
 
+from ledeline import _moved as _moved  # noqa: E402 - names of 0.1.0
+
 if typing.TYPE_CHECKING:
     from ledeline import rouge
     from ledeline.evaluation.audit import audit

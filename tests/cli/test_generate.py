@@ -143,7 +143,7 @@ def test_a_file_and_its_field(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("id,story\n1,one two three four\n2\n3,five\n")
     shown = generate("--input", "in.csv", "--field", "story", cwd=tmp_path)
     assert shown.stdout == b"ONE TWO THREE\n\nFIVE\n"
-    assert shown.stderr == b"in.csv: line 3: 1 field, where the header has 2\n"
+    assert shown.stderr == b"in.csv: line 3: 1 field, but the header has 2\n"
 
 
 def test_a_spreadsheet_of_europe_keeps_how_it_is_written(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_the_format_of_a_file_can_be_said(tmp_path: Path) -> None:
 def test_the_format_of_standard_input_can_be_said(place: list[str]) -> None:
     shown = generate(*place, "--format", "csv", stdin=b'n;lede\r\n1;"one\r\ntwo"\r\nshort\r\n')
     assert shown.stdout == b"ONE TWO\n\n"
-    assert shown.stderr == b"standard input: line 4: 1 field, where the header has 2\n"
+    assert shown.stderr == b"standard input: line 4: 1 field, but the header has 2\n"
 
 
 def test_a_file_without_an_ending_has_a_lede_a_line(tmp_path: Path) -> None:
@@ -473,7 +473,7 @@ def test_a_packed_file_that_breaks_off_keeps_what_was_done(tmp_path: Path) -> No
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(b"a\nb\n") + b"rubbish")
     shown = generate("--input", "in.txt.gz", "--output", "out.txt", cwd=tmp_path)
     assert shown.returncode == 2
-    assert b"in.txt.gz: line 3: the file breaks off here" in shown.stderr
+    assert b"in.txt.gz: line 3: the file cannot be read beyond this point" in shown.stderr
     assert (tmp_path / "out.txt").read_text() == "A\nB\n"
 
 

@@ -16,7 +16,7 @@ import command
 from ledeline import rouge
 from ledeline.cli import app
 from ledeline.config import SearchConfig
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.evaluation.evaluate import EvaluationConfig, EvaluationResult
 from ledeline.inference.headliner import Options
 from ledeline.synth.newsroom import Story, generate
@@ -268,7 +268,10 @@ class TestAlign:
             (["a", "b", "--input", "pairs.jsonl"], "a lede and its headline, or many pairs"),
             (["a"], "one pair is two texts"),
             (["--input", "pairs.jsonl", "--gold", "gold.txt"], "gold.txt, line 8: '0-x'"),
-            (["--input", "pairs.jsonl", "--row", "9", "--heat-map", "a.png"], "last pair is 8"),
+            (
+                ["--input", "pairs.jsonl", "--row", "9", "--heat-map", "a.png"],
+                "there are only 8 pairs",
+            ),
             (["a", "b", "--row", "1"], "no effect without --heat-map"),
             (["a", "b", "--method", "attention"], "no effect without --output"),
             (["a", "b", "--json", "--output", "-"], "name a file"),

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus.columns import read_column, read_columns_alike
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.columns import read_column, read_parallel_columns
+from ledeline.corpus.table_writer import write_table
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def test_files_that_belong_together_are_equally_long(tmp_path: Path, table: Path
     (tmp_path / "out.txt").write_text("a\nb\nc\n")
     (tmp_path / "ref.txt").write_text("a\nb\nd\n")
     names = [(str(tmp_path / name), "headline") for name in ("out.txt", "ref.txt")]
-    assert read_columns_alike(names) == [["a", "b", "c"], ["a", "b", "d"]]
+    assert read_parallel_columns(names) == [["a", "b", "c"], ["a", "b", "d"]]
     with pytest.raises(CorpusError, match=r"out\.txt has 3 lines and .*t\.jsonl has 2"):
-        read_columns_alike([*names, (str(table), "headline")])
+        read_parallel_columns([*names, (str(table), "headline")])
 
 
 def test_columns_and_colons(tmp_path: Path) -> None:

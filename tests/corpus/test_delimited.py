@@ -10,20 +10,26 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ledeline.corpus.delimited import AMBIGUOUS, DELIMITERS, Delimited, open_csv, open_tsv
+from ledeline.corpus.delimited import (
+    AMBIGUOUS_DELIMITER,
+    DELIMITERS,
+    DelimitedTable,
+    open_csv,
+    open_tsv,
+)
 
 EACH = DELIMITERS.values()
 COLUMNS = ["lede", "headline"]
 
 
-def opened(data: bytes, names: list[str] = COLUMNS, delimiter: str | None = None) -> Delimited:
+def opened(data: bytes, names: list[str] = COLUMNS, delimiter: str | None = None) -> DelimitedTable:
     return open_csv(data.removesuffix(b"\n").split(b"\n"), names, delimiter)
 
 
-def fields_of(table: Delimited) -> list[list[str]]:
+def fields_of(table: DelimitedTable) -> list[list[str]]:
     assert table.header is not None
-    assert not table.header.fault
-    return [table.header.fields, *(record.fields for record in table.records)]
+    assert not table.header.error
+    return [table.header.fields, *(record.fields for record in table.rows)]
 
 
 # -- the delimiter -----------------------------------------------------------------------------
@@ -51,7 +57,7 @@ def test_the_delimiter_is_the_one_between_the_columns(delimiter: str, quote: str
 )
 def test_commas_go_before(header: str) -> None:
     table = opened(header.encode())
-    assert (table.delimiter, table.between) == (",", "")
+    assert (table.delimiter, table.column_note) == (",", "")
     assert fields_of(table) == list(csv.reader([header]))
 
 
@@ -72,18 +78,18 @@ def test_no_header_is_read_in_a_way_it_was_not_written(
     csv.writer(written, delimiter=delimiter, lineterminator="\n").writerow(names)
     table = opened(written.getvalue().encode(), ["a", "b"])
     assert table.header is not None
-    if delimiter == "," or (table.delimiter != "," and not table.header.fault):
+    if delimiter == "," or (table.delimiter != "," and not table.header.error):
         assert (table.delimiter, table.header.fields) == (delimiter, names)
     elif table.delimiter == ",":  # names with commas, between which all columns are there as well
         assert {"a", "b"} <= set(table.header.fields)
     else:
-        assert table.header.fault.startswith(AMBIGUOUS)
+        assert table.header.error.startswith(AMBIGUOUS_DELIMITER)
 
 
 def test_a_delimiter_that_is_not_clear_is_not_guessed() -> None:
     table = opened(b"lede;x|lede\n1;2|3", ["lede"])
     assert table.header is not None
-    assert table.header.fault == (
+    assert table.header.error == (
         "the delimiter is ambiguous: the columns are found between semicolons and between bars"
     )
     assert fields_of(opened(b"lede;x|lede\n1;2|3", ["lede"], "|")) == [
@@ -109,13 +115,13 @@ def test_where_no_delimiter_fits_the_one_with_most_columns_is_named(
     header: bytes, delimiter: str, between: str
 ) -> None:
     table = opened(header)
-    assert (table.delimiter, table.between) == (delimiter, between)
+    assert (table.delimiter, table.column_note) == (delimiter, between)
 
 
 def test_faults_name_the_delimiter() -> None:
     header, records, *_ = opened(b'lede;headline\n"a" b;c\nd;"e\nf;g')
     assert header is not None
-    assert [(one.line, one.fault) for one in records] == [
+    assert [(one.line, one.error) for one in records] == [
         (2, "a closing quote is followed by text instead of a semicolon"),
         (3, "a quote is opened and never closed (lines 3 to 4 are lost)"),
     ]
@@ -125,7 +131,7 @@ def test_lines_are_numbered_from_the_first_whatever_was_tried() -> None:
     table = opened(b'\n"lede\n";"headline";lede\n"a\nb";c;d\ne;f;g')
     assert table.header is not None
     assert (table.header.line, table.header.text) == (2, b'"lede')
-    assert [(one.line, one.fields[1]) for one in table.records] == [(4, "c"), (6, "f")]
+    assert [(one.line, one.fields[1]) for one in table.rows] == [(4, "c"), (6, "f")]
 
 
 def test_nothing_but_the_header_is_kept_in_memory() -> None:
@@ -134,7 +140,7 @@ def test_nothing_but_the_header_is_kept_in_memory() -> None:
     )
     tracemalloc.start()
     table = open_csv(lines, COLUMNS)
-    assert sum(1 for _ in table.records) == 100_000
+    assert sum(1 for _ in table.rows) == 100_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 20

@@ -1,7 +1,7 @@
 import pytest
 
 from ledeline.config import FilterConfig
-from ledeline.corpus.filters import NAMAS_BLOCKLIST, Example, Filter, Report
+from ledeline.corpus.filters import NAMAS_BLOCKLIST, DroppedPair, Filter, FilterReport
 
 LEDE = "the central bank raised rates on tuesday and said it would watch prices .".split()
 HEADLINE = "central bank raises rates".split()
@@ -18,7 +18,7 @@ NAMAS = FilterConfig(
 
 
 def verdict(config: FilterConfig, lede: list[str], headline: list[str]) -> str | None:
-    return Filter(config).verdict(lede, headline)
+    return Filter(config).dropped_by(lede, headline)
 
 
 def test_without_rules_everything_is_kept() -> None:
@@ -82,10 +82,10 @@ def test_the_blocklist_is_the_published_one() -> None:
 
 
 def test_report_counts_and_keeps_three_examples() -> None:
-    report = Report()
+    report = FilterReport()
     for number in range(5):
         report.count_read("train")
-        report.drop("train", "rule", [Example(f"lede {number}", "headline", "file: line 1")])
+        report.drop("train", "rule", [DroppedPair(f"lede {number}", "headline", "file: line 1")])
     report.drop("train", "other", [], 7)
     report.count_read("train", 10)
     report.move("train", "test", 2)

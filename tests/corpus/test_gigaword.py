@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow, NoPair, Pair, Row, gigaword, lines
+from ledeline.corpus import InvalidRow, Pair, Row, SkippedDocument, gigaword, lines
 from ledeline.corpus.gigaword import read_gigaword, read_split_list, split_files
 
 MAY = datetime.date(1994, 5, 12)
@@ -108,8 +108,8 @@ def test_documents_are_not_crossed(tmp_path):
     )
     file = str(tmp_path / "afp_eng_199405.xml")
     tag = '<DOC id="AFP_ENG_19940512.0001" type="story" >'
-    assert rows[0] == NoPair(file, 1, "no paragraph", tag)
-    assert rows[1] == NoPair(file, 11, "no headline", tag)
+    assert rows[0] == SkippedDocument(file, 1, "no paragraph", tag)
+    assert rows[1] == SkippedDocument(file, 11, "no headline", tag)
     assert rows[2] == Pair("Rain came in #### .", "Rain delays # flights", MAY, file, 21)
     assert [row.rule for row in rows[3:]] == ["no headline", "no paragraph", "no headline"]
 
@@ -163,7 +163,7 @@ def test_a_document_with_an_empty_word_is_passed_over(tmp_path):
         ("(TOP (NN a))", "(TOP (NN a) ) (. .))"),
     ):
         (row,) = rows_of(tmp_path, by_lines(headline, [lede]))
-        assert isinstance(row, NoPair)
+        assert isinstance(row, SkippedDocument)
         assert row.rule == "empty word"
 
 
@@ -234,7 +234,7 @@ def test_tokens_without_headline_or_sentences(tmp_path):
         '<DOC id="x"><HEADLINE>A</HEADLINE></DOC>\n',
         by_tokens("B", ["b", "."]),
     )
-    rules = [row.rule for row in rows if isinstance(row, NoPair)]
+    rules = [row.rule for row in rows if isinstance(row, SkippedDocument)]
     assert rules == ["no headline", "no headline", "no paragraph", "no paragraph"]
     assert texts(rows) == [("b .", "B")]
 
@@ -300,7 +300,7 @@ GOOD = by_tokens("A", ["a", "."])
 def test_unsound_document_does_not_stop_the_reader(tmp_path, old, new, line, reason):
     assert old in GOOD
     rows = rows_of(tmp_path, GOOD.replace(old, new, 1), GOOD, by_lines(HEADLINE, [FIRST]))
-    assert [type(row) for row in rows] == [BadRow, Pair, Pair]
+    assert [type(row) for row in rows] == [InvalidRow, Pair, Pair]
     assert rows[0].line == line
     assert rows[0].reason.startswith(reason)
     assert str(rows[0]).startswith(f"{tmp_path / 'afp_eng_199405.xml'}: line {line}: ")
@@ -313,7 +313,7 @@ def test_bad_bytes_name_their_line(tmp_path):
     first = parse.replace(b"(PRP It", b"(PRP \xff")
     headline = parse.replace(b"(NNP Rain", b"(NNP \xe9")
     rows = rows_of(tmp_path, tokens, late, first, headline, GOOD)
-    assert [type(row) for row in rows] == [BadRow, Pair, BadRow, BadRow, Pair]
+    assert [type(row) for row in rows] == [InvalidRow, Pair, InvalidRow, InvalidRow, Pair]
     assert rows[0].line == 11
     assert rows[0].reason == "not UTF-8: byte 0xff at byte 8"
     size = tokens.count(b"\n")
@@ -328,16 +328,16 @@ def test_last_document_is_cut_off(tmp_path, document):
     for kept in (1, 3, 5, document.count("\n") - 1):
         cut = "".join(document.splitlines(keepends=True)[:kept])
         rows = rows_of(tmp_path, GOOD, cut)
-        assert [type(row) for row in rows] == [Pair, BadRow]
+        assert [type(row) for row in rows] == [Pair, InvalidRow]
         assert rows[1].line == start
-        assert rows[1].reason == "the document is cut off: no </DOC> before the file ends"
+        assert rows[1].reason == "the document is incomplete: no </DOC> before the file ends"
         assert rows[1].text.startswith("<DOC id=")
 
 
 def test_document_is_cut_off_by_the_next(tmp_path):
     rows = rows_of(tmp_path, by_lines(HEADLINE, [FIRST]).replace("</DOC>\n", ""), GOOD)
     assert rows[0].line == 1
-    reason = "the document is cut off: no </DOC> before the next one starts on line 13"
+    reason = "the document is incomplete: no </DOC> before the next one starts on line 13"
     assert rows[0].reason == reason
     assert texts(rows) == [("a .", "A")]
 
@@ -345,7 +345,7 @@ def test_document_is_cut_off_by_the_next(tmp_path):
 def test_paragraph_is_cut_off(tmp_path):
     rows = rows_of(tmp_path, by_lines(HEADLINE, [FIRST]).replace("</P>\n", ""), GOOD)
     assert rows[0].line == 9
-    assert rows[0].reason == "the paragraph is cut off: no </P> before the document ends"
+    assert rows[0].reason == "the paragraph is incomplete: no </P> before the document ends"
     assert texts(rows) == [("a .", "A")]
 
 
@@ -353,25 +353,25 @@ def test_packed_file_that_breaks_off(tmp_path):
     path = tmp_path / "x.xml.gz"
     path.write_bytes(gzip.compress(GOOD.encode() * 2 + b"<DOC>\n<P>\n") + b"rubbish")
     rows = list(read_gigaword(path))
-    assert [type(row) for row in rows] == [Pair, Pair, BadRow, BadRow]
+    assert [type(row) for row in rows] == [Pair, Pair, InvalidRow, InvalidRow]
     before = 2 * GOOD.count("\n")
     assert rows[2].line == before + 3
-    assert rows[2].reason.startswith("the file breaks off here")
+    assert rows[2].reason.startswith("the file cannot be read beyond this point")
     assert rows[3].line == before + 1
 
 
 def test_files_without_documents(tmp_path):
     file = str(tmp_path / "afp_eng_199405.xml")
-    assert rows_of(tmp_path, "") == [BadRow(file, 0, "the file is empty", "")]
+    assert rows_of(tmp_path, "") == [InvalidRow(file, 0, "the file is empty", "")]
     reason = "there is no <DOC> in the file"
-    assert rows_of(tmp_path, "<FILE>\n<DOCID>\n</FILE>\n") == [BadRow(file, 0, reason, "")]
+    assert rows_of(tmp_path, "<FILE>\n<DOCID>\n</FILE>\n") == [InvalidRow(file, 0, reason, "")]
     with pytest.raises(CorpusError, match="none: no such file"):
         list(read_gigaword(tmp_path / "none"))
 
 
 def test_close_without_open(tmp_path):
     rows = rows_of(tmp_path, "</DOC>\n", GOOD)
-    assert rows[0].reason == "</DOC> closes no document"
+    assert rows[0].reason == "</DOC> without <DOC>"
     assert texts(rows) == [("a .", "A")]
 
 
@@ -382,11 +382,15 @@ def test_entities_are_never_expanded(tmp_path):
     inside = GOOD.replace("<sentences>", LAUGHS + "<sentences>")
     laughing = GOOD.replace("<word>a<", "<word>&b;<")
     rows = rows_of(tmp_path, inside, laughing, GOOD)
-    assert [type(row) for row in rows] == [BadRow, BadRow, Pair]
+    assert [type(row) for row in rows] == [InvalidRow, InvalidRow, Pair]
     assert rows[0].line == 6
     assert rows[0].reason == "a document must not declare a type or entities"
     rows = rows_of(tmp_path, LAUGHS, laughing, GOOD)
-    assert [(type(row), row.line) for row in rows[:3]] == [(BadRow, 2), (BadRow, 3), (BadRow, 14)]
+    assert [(type(row), row.line) for row in rows[:3]] == [
+        (InvalidRow, 2),
+        (InvalidRow, 3),
+        (InvalidRow, 14),
+    ]
     assert rows[0].reason == "entities must not be declared"
     assert texts(rows) == [("a .", "A")]
 

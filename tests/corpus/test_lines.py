@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import lines
 from ledeline.corpus.lines import (
-    BrokenStream,
+    FileReadError,
     decode,
     excerpt,
+    format_suffix,
     read_lines,
-    table_suffix,
     write_lines,
 )
 
@@ -36,9 +36,9 @@ def written(folder: Path, data: bytes, suffix: str = "") -> Path:
     return path
 
 
-def lines_before_break(path: Path) -> tuple[list[bytes], BrokenStream]:
+def lines_before_break(path: Path) -> tuple[list[bytes], FileReadError]:
     given: list[bytes] = []
-    with pytest.raises(BrokenStream) as broken:
+    with pytest.raises(FileReadError) as broken:
         deque(map(given.append, read_lines(path)))
     return given, broken.value
 
@@ -89,7 +89,7 @@ def test_block_borders_do_not_show(tmp_path_factory, texts, block, suffix):
     if not expected[-1]:  # what follows the last line end is a line only if there is something
         expected.pop()
     got: list[bytes] = []
-    with pytest.MonkeyPatch.context() as patch, suppress(BrokenStream):  # if the file is empty
+    with pytest.MonkeyPatch.context() as patch, suppress(FileReadError):  # if the file is empty
         patch.setattr(lines, "BLOCK_BYTES", block)
         got += read_lines(path)
     assert got == [line.removesuffix(b"\r") for line in expected]
@@ -114,7 +114,7 @@ def test_empty_file(tmp_path, suffix, data):
 def test_empty_file_that_is_not_even_packed(tmp_path, suffix):
     path = written(tmp_path, b"", suffix)
     _, broken = lines_before_break(path)
-    assert str(broken.row(path)) == f"{path}: the file is empty"
+    assert str(broken.invalid_row(path)) == f"{path}: the file is empty"
 
 
 def test_missing_file_and_folder_are_named(tmp_path):
@@ -150,7 +150,9 @@ def test_whole_lines_before_a_break_are_given(tmp_path, suffix, kept):
     # a compressor holds back a block of 128 KiB at most
     assert len(b"\n".join(given)) >= len(NUMBERED) * kept * 0.9 - (1 << 17)
     assert broken.line == len(given) + 1
-    assert str(broken.row(path)).startswith(f"{path}: line {broken.line}: the file breaks off here")
+    assert str(broken.invalid_row(path)).startswith(
+        f"{path}: line {broken.line}: the file cannot be read beyond this point"
+    )
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -226,7 +228,7 @@ def test_excerpt_is_short_and_never_fails():
     ],
 )
 def test_table_suffix(name, suffix):
-    assert table_suffix(Path("some.csv") / name) == suffix
+    assert format_suffix(Path("some.csv") / name) == suffix
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow, Pair
+from ledeline.corpus import InvalidRow, Pair
 from ledeline.corpus.parallel import read_parallel
 
 
@@ -38,7 +38,7 @@ def test_bad_bytes_name_their_file_and_reading_goes_on(tmp_path):
     first, second, third, fourth = read_parallel(ledes, headlines)
     assert isinstance(first, Pair)
     reason = "not UTF-8: byte 0xff at byte 2"
-    assert second == BadRow(str(ledes), 2, reason, "b\\xff")
+    assert second == InvalidRow(str(ledes), 2, reason, "b\\xff")
     assert str(third) == f"{headlines}: line 3: not UTF-8: byte 0xc3 at byte 2"
     assert (fourth.file, fourth.line) == (str(ledes), 4)
 
@@ -49,17 +49,17 @@ def test_surplus_lines_name_the_file_that_ended(tmp_path, swapped):
     ledes, headlines = two_files(tmp_path, *((short, long) if swapped else (long, short)))
     longer, shorter = (headlines, ledes) if swapped else (ledes, headlines)
     rows = list(read_parallel(ledes, headlines))
-    assert [type(row) for row in rows] == [Pair, Pair, BadRow, BadRow]
-    reason = f"this line has no partner, because {shorter} ended at line 2"
-    assert rows[2] == BadRow(str(longer), 3, reason, "three")
-    assert rows[3] == BadRow(str(longer), 4, reason, "four")
+    assert [type(row) for row in rows] == [Pair, Pair, InvalidRow, InvalidRow]
+    reason = f"this line has no counterpart, because {shorter} ends at line 2"
+    assert rows[2] == InvalidRow(str(longer), 3, reason, "three")
+    assert rows[3] == InvalidRow(str(longer), 4, reason, "four")
 
 
 def test_empty_files(tmp_path):
     ledes, headlines = two_files(tmp_path, b"", b"A\n")
     assert [str(row) for row in read_parallel(ledes, headlines)] == [
         f"{ledes}: the file is empty",
-        f"{headlines}: line 1: this line has no partner, because {ledes} ended at line 0",
+        f"{headlines}: line 1: this line has no counterpart, because {ledes} ends at line 0",
     ]
     ledes, headlines = two_files(tmp_path, b"", b"")
     assert [row.file for row in read_parallel(ledes, headlines)] == [str(ledes), str(headlines)]
@@ -71,8 +71,8 @@ def test_file_that_breaks_off(tmp_path):
     ledes = tmp_path / "l.gz"
     ledes.write_bytes(gzip.compress(b"a\nb\n") + b"broken")
     rows = list(read_parallel(ledes, headlines))
-    assert [type(row) for row in rows] == [Pair, Pair, BadRow, BadRow]
-    assert str(rows[2]).startswith(f"{ledes}: line 3: the file breaks off here")
+    assert [type(row) for row in rows] == [Pair, Pair, InvalidRow, InvalidRow]
+    assert str(rows[2]).startswith(f"{ledes}: line 3: the file cannot be read beyond this point")
     assert (rows[3].file, rows[3].line) == (str(headlines), 3)
 
 

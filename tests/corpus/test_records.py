@@ -9,18 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow, lines
+from ledeline.corpus import InvalidRow, lines
 from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.records import (
-    Layout,
+    InputLayout,
     Record,
     read_batches,
-    read_columns,
-    read_head,
+    read_column_names,
+    read_header,
     read_records,
     read_schema,
 )
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 
 TABLES = ["x.csv", "x.tsv", "x.jsonl", "x.parquet"]
 
@@ -31,7 +31,7 @@ def written(folder: Path, name: str, data: str | bytes) -> Path:
     return path
 
 
-def read(path: Path, field: str | None = None) -> list[Record | BadRow]:
+def read(path: Path, field: str | None = None) -> list[Record | InvalidRow]:
     return list(read_records(path, field))
 
 
@@ -41,7 +41,7 @@ def texts(path: Path, field: str | None = None) -> list[tuple[int, str | None]]:
 
 
 def reasons(path: Path, field: str | None = None) -> list[str]:
-    return [row.reason for row in read(path, field) if isinstance(row, BadRow)]
+    return [row.reason for row in read(path, field) if isinstance(row, InvalidRow)]
 
 
 # -- texts -------------------------------------------------------------------------------------
@@ -54,14 +54,14 @@ def test_a_line_of_text_is_a_record_also_an_empty_one(tmp_path, suffix):
     assert texts(path) == [(1, "a b"), (2, ""), (3, ""), (4, None), (5, "last\x85")]
     assert read(path)[0] == Record("a b", 1, ("source",), ("a b",))
     assert reasons(path) == ["not UTF-8: byte 0xff at byte 2"]
-    assert read_columns(path, None) == ("source",)
+    assert read_column_names(path, None) == ("source",)
 
 
 def test_an_empty_file_of_lines_has_no_records(tmp_path):
     assert read(written(tmp_path, "x.txt", "")) == []
-    assert read_columns(tmp_path / "x.txt", None) == ("source",)
+    assert read_column_names(tmp_path / "x.txt", None) == ("source",)
     assert read(written(tmp_path, "x.jsonl", "")) == []
-    assert read_columns(tmp_path / "x.jsonl", None) == ()
+    assert read_column_names(tmp_path / "x.jsonl", None) == ()
 
 
 def test_a_text_file_has_no_fields(tmp_path):
@@ -73,7 +73,7 @@ def test_a_text_file_has_no_fields(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.txt", *TABLES, "x.csv.gz"])
-@pytest.mark.parametrize("action", [read, lambda path: read_columns(path, None)])
+@pytest.mark.parametrize("action", [read, lambda path: read_column_names(path, None)])
 def test_a_missing_file_is_named(tmp_path, name, action):
     with pytest.raises(CorpusError, match=f"{name}: no such file"):
         action(tmp_path / name)
@@ -97,7 +97,7 @@ def test_other_names_are_of_plain_text(tmp_path, name):
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.parquet"])
 def test_an_empty_table_is_an_error(tmp_path, name):
     path = written(tmp_path, name, "")
-    for action in (read, lambda path: read_columns(path, None)):
+    for action in (read, lambda path: read_column_names(path, None)):
         with pytest.raises(CorpusError, match=f"{name}: the file is empty"):
             action(path)
 
@@ -106,14 +106,14 @@ def test_what_breaks_off_gives_the_records_before_it(tmp_path):
     packed = gzip.compress(b"a\nb\n") + b"rubbish"
     records = read_records(written(tmp_path, "x.txt.gz", packed), None)
     assert [next(records).text, next(records).text] == ["a", "b"]
-    with pytest.raises(CorpusError, match=r"x\.txt\.gz: line 3: the file breaks off here"):
+    with pytest.raises(CorpusError, match=r"x\.txt\.gz: line 3: the file cannot be read beyond this point"):
         next(records)
 
 
 @pytest.mark.parametrize("header", [b"\n\n", b"lede\xff,a\n"])
 def test_a_header_that_cannot_be_read(tmp_path, header):
     path = written(tmp_path, "x.csv", header)
-    for action in (read, lambda path: read_columns(path, None)):
+    for action in (read, lambda path: read_column_names(path, None)):
         with pytest.raises(CorpusError, match=r"no header row|line 1: .*not UTF-8"):
             action(path)
 
@@ -141,12 +141,12 @@ def test_the_column_of_the_texts(tmp_path, name, columns, field, chosen):
     write_table(path, [{column: f"the {column}" for column in columns}], columns)
     (record,) = read(path, field)
     assert record.text == f"the {chosen}"
-    assert record.columns == read_columns(path, field) == tuple(columns)
+    assert record.columns == read_column_names(path, field) == tuple(columns)
     assert list(record.values) == [f"the {column}" for column in columns]
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("action", [read, read_columns])
+@pytest.mark.parametrize("action", [read, read_column_names])
 def test_a_column_that_is_not_clear(tmp_path, name, action):
     path = tmp_path / name
     write_table(path, [{"id": "1", "story": "s"}], ["id", "story"])
@@ -174,7 +174,7 @@ def test_the_delimiter_of_csv_is_found_by_the_column(tmp_path, delimiter):
     assert (record.text, record.columns) == ("a", ("id", "lede"))
     (record,) = read(path, "id")
     assert record.text == "1"
-    layout = Layout("csv", None, ",")
+    layout = InputLayout("csv", None, ",")
     (record,) = read_records(path, None, layout=layout)
     assert record.values == [f"1{delimiter}a"]
 
@@ -182,13 +182,13 @@ def test_the_delimiter_of_csv_is_found_by_the_column(tmp_path, delimiter):
 @pytest.mark.parametrize("data", ["id;story\n1;a\n", "story | 2024\na\n"])
 def test_a_header_that_may_be_one_column_or_several_is_not_guessed_at(tmp_path, data):
     path = written(tmp_path, "x.csv", data)
-    for action in (read, lambda path: read_columns(path, None)):
+    for action in (read, lambda path: read_column_names(path, None)):
         with pytest.raises(
             CorpusError, match=r"name the .* --field .*, between .*; if .* wrong, set --delimiter"
         ):
             action(path)
     header = data.partition("\n")[0]
-    assert read_columns(path, header) == (header,)
+    assert read_column_names(path, header) == (header,)
 
 
 @pytest.mark.parametrize("data", ['"a;b"\nx;y\n', "story\nx;y\n", "the story\nx;y|z\n"])
@@ -222,12 +222,12 @@ HEADS = [
 def test_how_lines_are_written(tmp_path, monkeypatch, name, data, dialect, block):
     monkeypatch.setattr(lines, "BLOCK_BYTES", block)  # a mark may come in pieces
     kind = name.removeprefix("x.")
-    assert read_head(written(tmp_path, name, data), Layout(kind))[1] == dialect
+    assert read_header(written(tmp_path, name, data), InputLayout(kind))[1] == dialect
 
 
 def test_the_layout_goes_before_the_name(tmp_path):
     path = written(tmp_path, "x.txt", "id;lede\n1;a\n")
-    assert [one.text for one in read_records(path, None, layout=Layout("csv"))] == ["a"]
+    assert [one.text for one in read_records(path, None, layout=InputLayout("csv"))] == ["a"]
 
 
 # -- rows --------------------------------------------------------------------------------------
@@ -237,8 +237,8 @@ def test_bad_rows_of_csv_do_not_stop_the_reader(tmp_path):
     data = b'lede,n\n"a\nb",1\nshort\n\nc\xff,2\n"q"r,3\nd,4\n'
     path = written(tmp_path, "x.csv", data)
     assert texts(path) == [(2, "a\nb"), (4, None), (6, None), (7, None), (8, "d")]
-    assert reasons(path)[0] == "1 field, where the header has 2"
-    assert str(read(path)[1]) == f"{path}: line 4: 1 field, where the header has 2"
+    assert reasons(path)[0] == "1 field, but the header has 2"
+    assert str(read(path)[1]) == f"{path}: line 4: 1 field, but the header has 2"
 
 
 def test_bad_rows_of_tsv_do_not_stop_the_reader(tmp_path):
@@ -328,7 +328,7 @@ def test_parquet_text_that_is_not_utf8_is_a_bad_row(tmp_path):
 
 def test_parquet_column_that_is_not_of_strings(tmp_path):
     path = parquet(tmp_path, lede=[1])
-    for action in (read, lambda path: read_columns(path, None)):
+    for action in (read, lambda path: read_column_names(path, None)):
         with pytest.raises(
             CorpusError, match="the column 'lede' has values of type int64, not strings"
         ):

@@ -7,8 +7,15 @@ import pytest
 
 from ledeline.config import SplitConfig
 from ledeline.core.errors import ConfigError
-from ledeline.corpus.splits import Days, Part, draw, little_training, repeated, split_by_date
-from ledeline.corpus.store import PairStore, StoredPairs, WordNumbers
+from ledeline.corpus.pair_store import PairStore, StoredPairs, WordIndex
+from ledeline.corpus.splits import (
+    DateRange,
+    SplitPart,
+    held_out_duplicates,
+    sample_held_out,
+    small_training_warning,
+    split_by_date,
+)
 
 
 def stored(folder: Path, pairs: list[tuple[str, str]], name: str = "x") -> StoredPairs:
@@ -18,11 +25,11 @@ def stored(folder: Path, pairs: list[tuple[str, str]], name: str = "x") -> Store
     return store.close()
 
 
-NUMBERS = WordNumbers()
+NUMBERS = WordIndex()
 
 
 def test_store_gives_back_what_it_took(tmp_path: Path) -> None:
-    numbers = WordNumbers()
+    numbers = WordIndex()
     store = PairStore(tmp_path, "x", numbers)
     pairs = [(["a", "b", "a"], ["c"]), ([], []), (["d"], ["a", "d"])]
     for lede, headline in pairs:
@@ -41,7 +48,7 @@ def test_store_gives_back_what_it_took(tmp_path: Path) -> None:
 
 
 def test_store_of_nothing(tmp_path: Path) -> None:
-    assert len(PairStore(tmp_path, "x", WordNumbers()).close()) == 0
+    assert len(PairStore(tmp_path, "x", WordIndex()).close()) == 0
 
 
 def test_dates() -> None:
@@ -62,7 +69,7 @@ def test_a_draw_is_exact_disjoint_and_fixed_by_its_seed(tmp_path: Path) -> None:
 
     def drawn(seed: int) -> list[list[int]]:
         config = SplitConfig(by="random", num_valid=10, num_test=20, seed=seed)
-        return [rows.tolist() for rows in draw(config, pairs)]
+        return [rows.tolist() for rows in sample_held_out(config, pairs)]
 
     valid, test, rest = drawn(1)
     assert [len(valid), len(test), len(rest)] == [10, 20, 70]
@@ -75,11 +82,11 @@ def test_a_draw_is_exact_disjoint_and_fixed_by_its_seed(tmp_path: Path) -> None:
 def test_a_pair_that_is_there_twice_is_drawn_once(tmp_path: Path) -> None:
     pairs = stored(tmp_path, [("same lede", "same"), ("other", "x")] * 50)
     config = SplitConfig(by="random", num_valid=1, num_test=1)
-    valid, test, rest = draw(config, pairs)
+    valid, test, rest = sample_held_out(config, pairs)
     assert (valid[0] - test[0]) % 2
     assert len(rest) == 98
     with pytest.raises(ConfigError, match=r"= 3, but .* only 2 different pairs of corpus\.train"):
-        draw(SplitConfig(by="random", num_valid=3), pairs)
+        sample_held_out(SplitConfig(by="random", num_valid=3), pairs)
 
 
 def test_repeated_pairs_need_both_sides_alike(tmp_path: Path) -> None:
@@ -88,23 +95,33 @@ def test_repeated_pairs_need_both_sides_alike(tmp_path: Path) -> None:
     )
     valid = stored(tmp_path, [("a b", "a"), ("c d", "x")], "v")
     test = stored(tmp_path, [("c d", "c"), ("a", "b a")], "s")
-    held_out = [Part(pairs, np.arange(2)) for pairs in (valid, test)]
-    assert repeated(Part(train, np.arange(5)), held_out).tolist() == [0, 2]
-    assert repeated(Part(train, np.array([1, 2])), held_out).tolist() == [2]
-    assert repeated(Part(train, np.arange(5)), []).tolist() == []
-    assert repeated(Part(train, np.arange(5)), [Part(test, np.array([1]))]).tolist() == []
+    held_out = [SplitPart(pairs, np.arange(2)) for pairs in (valid, test)]
+    assert held_out_duplicates(SplitPart(train, np.arange(5)), held_out).tolist() == [0, 2]
+    assert held_out_duplicates(SplitPart(train, np.array([1, 2])), held_out).tolist() == [2]
+    assert held_out_duplicates(SplitPart(train, np.arange(5)), []).tolist() == []
+    assert (
+        held_out_duplicates(
+            SplitPart(train, np.arange(5)), [SplitPart(test, np.array([1]))]
+        ).tolist()
+        == []
+    )
 
 
 def test_a_hash_alone_convinces_nobody(tmp_path: Path) -> None:
     train, valid = stored(tmp_path, [("a", "b")], "t"), stored(tmp_path, [("a", "c")], "v")
     forged = replace(valid, hashes=train.hashes)
-    assert repeated(Part(train, np.arange(1)), [Part(forged, np.arange(1))]).tolist() == []
+    assert (
+        held_out_duplicates(
+            SplitPart(train, np.arange(1)), [SplitPart(forged, np.arange(1))]
+        ).tolist()
+        == []
+    )
 
 
 MAY, JUNE = datetime.date(1994, 5, 12), datetime.date(1994, 6, 12)
-DAYS = Days()
+DAYS = DateRange()
 for day in (MAY, None, MAY - datetime.timedelta(days=9)):
-    DAYS.count(day)
+    DAYS.add(day)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +150,8 @@ for day in (MAY, None, MAY - datetime.timedelta(days=9)):
 def test_a_split_that_leaves_little_for_training_is_said(
     config: SplitConfig, read: dict[str, int], sentence: str
 ) -> None:
-    assert little_training(config, read, DAYS) == sentence
+    assert small_training_warning(config, read, DAYS) == sentence
 
 
 def test_days_of_pairs_without_dates() -> None:
-    assert str(Days()) == "no pair has a date"
+    assert str(DateRange()) == "no pair has a date"

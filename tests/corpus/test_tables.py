@@ -13,8 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadHeader, BadRow, Pair, Row
-from ledeline.corpus.tables import json_object, json_texts, parse_date, read_table, write_table
+from ledeline.corpus import InvalidHeader, InvalidRow, Pair, Row
+from ledeline.corpus.table_writer import write_table
+from ledeline.corpus.tables import json_object, json_strings, parse_date, read_table
 
 MAY = datetime.date(1994, 5, 12)
 
@@ -34,7 +35,7 @@ def texts(rows: list[Row]) -> list[tuple[str, str]]:
 
 
 def reasons(rows: list[Row]) -> list[tuple[int, str]]:
-    return [(row.line, row.reason) for row in rows if isinstance(row, BadRow)]
+    return [(row.line, row.reason) for row in rows if isinstance(row, InvalidRow)]
 
 
 def zstd(data: bytes) -> bytes:
@@ -70,7 +71,7 @@ def test_missing_file_and_folder(tmp_path, name):
 )
 def test_empty_file(tmp_path, name, suffix, data):
     path = written(tmp_path, name + suffix, data)
-    assert rows_of(path) == [BadRow(str(path), 0, "the file is empty", "")]
+    assert rows_of(path) == [InvalidRow(str(path), 0, "the file is empty", "")]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl"])
@@ -83,7 +84,7 @@ def test_rows_before_a_break_are_given(tmp_path, name):
         assert texts(pairs) == [(f"l{n}", f"h{n}") for n in range(len(pairs))]
         assert len(pairs) == 9
         assert broken.line == 10 + (name != "x.jsonl")
-        assert broken.reason.startswith("the file breaks off here")
+        assert broken.reason.startswith("the file cannot be read beyond this point")
 
 
 @pytest.mark.parametrize(
@@ -143,16 +144,16 @@ def test_csv_bad_records_do_not_stop_the_reader(tmp_path):
     rows = rows_of(path)
     assert texts(rows) == [("a", "A"), ("nul\0", "N"), ("z", "Z")]
     assert reasons(rows) == [
-        (3, "1 field, where the header has 2"),
-        (4, "3 fields, where the header has 2"),
+        (3, "1 field, but the header has 2"),
+        (4, "3 fields, but the header has 2"),
         (5, "a closing quote is followed by text instead of a comma"),
         (6, "it is not UTF-8: byte 0xff at byte 2"),
         (7, "line 8 is not UTF-8: byte 0xfe at byte 2"),
         (9, "a closing quote is followed by text instead of a comma (lines 9 to 10 are lost)"),
         (11, "there is a carriage return outside quotes"),
     ]
-    assert [row.text for row in rows if isinstance(row, BadRow)][3:5] == ["b\\xff,B", '"c']
-    assert str(rows[1]) == f"{path}: line 3: 1 field, where the header has 2"
+    assert [row.text for row in rows if isinstance(row, InvalidRow)][3:5] == ["b\\xff,B", '"c']
+    assert str(rows[1]) == f"{path}: line 3: 1 field, but the header has 2"
 
 
 def test_csv_quote_that_is_never_closed(tmp_path):
@@ -230,13 +231,13 @@ def test_csv_delimiters(tmp_path, delimiter):
     path = written(tmp_path, "x.csv", data)
     pair, bad = rows_of(path, "date")
     assert pair == Pair("a,;|\tb", "A", MAY, str(path), 2)
-    assert (bad.line, bad.reason) == (3, "2 fields, where the header has 4")
+    assert (bad.line, bad.reason) == (3, "2 fields, but the header has 4")
 
 
 def test_csv_delimiter_that_is_not_clear_rejects_the_file(tmp_path):
     path = written(tmp_path, "x.csv", "lede;headline;x|lede|headline\n1;2;3|4|5\n")
     (row,) = rows_of(path)
-    assert isinstance(row, BadHeader)
+    assert isinstance(row, InvalidHeader)
     assert row.reason.startswith("the delimiter is ambiguous: ")
     rows = read_table(path, lede="lede", headline="headline", date=None, delimiter="|")
     assert texts(list(rows)) == [("4", "5")]
@@ -259,9 +260,9 @@ def test_tsv_knows_no_quotes(tmp_path):
     rows = rows_of(written(tmp_path, "x.tsv", data))
     assert texts(rows) == [('"a', 'A"'), ("'b", '\x0c"\rB'), ("f", "")]
     assert reasons(rows) == [
-        (5, "1 field, where the header has 2"),
+        (5, "1 field, but the header has 2"),
         (6, "not UTF-8: byte 0xff at byte 1"),
-        (7, "3 fields, where the header has 2"),
+        (7, "3 fields, but the header has 2"),
     ]
 
 
@@ -314,7 +315,7 @@ def test_what_is_wrong_with_json_reads_well():
 )
 def test_what_is_no_string_is_named_as_in_json(value, name):
     with pytest.raises(ValueError, match=f"the value of 'lede' is {name} but must be a string"):
-        json_texts(json_object(f'{{"lede": {value}}}'), ["lede"])
+        json_strings(json_object(f'{{"lede": {value}}}'), ["lede"])
 
 
 def test_jsonl_dates(tmp_path):
@@ -440,7 +441,7 @@ def test_parquet_text_that_is_not_utf8(tmp_path):
     bad = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"a\xffbc")])
     path = parquet(tmp_path, lede=bad, headline=["A", "B", "C"])
     assert rows_of(path) == [
-        BadRow(str(path), 1, "not UTF-8", "a\\xff\tA"),
+        InvalidRow(str(path), 1, "not UTF-8", "a\\xff\tA"),
         Pair("b", "B", None, str(path), 2),
         Pair("c", "C", None, str(path), 3),
     ]
@@ -467,7 +468,7 @@ def test_packed_parquet_leaves_no_copy_behind(tmp_path, monkeypatch, suffix):
     assert list((tmp_path / "tmp").iterdir()) == []
     (row,) = rows_of(written(tmp_path, f"x.parquet{suffix}", packed[:-5]))
     assert row.line == 0
-    assert row.reason.startswith("the file breaks off here")
+    assert row.reason.startswith("the file cannot be read beyond this point")
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

@@ -10,8 +10,8 @@ import pytest
 from ledeline.core.errors import DatasetError
 from ledeline.core.shuffle import permutation, random_keys
 from ledeline.data import dataset as dataset_module
-from ledeline.data.batches import Batches, Position
-from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.data.batches import Batches, BatchPosition
+from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import EOS, PAD, Subwords
 from ledeline.text.tokenizer import Tokenizer
@@ -29,13 +29,13 @@ def random_pairs(number: int, seed: int = 0, vocabulary: int = 300) -> Pairs:
     return pairs
 
 
-def chunked(pairs: Pairs, size: int) -> Iterator[Chunk]:
+def chunked(pairs: Pairs, size: int) -> Iterator[EncodedChunk]:
     for start in range(0, len(pairs), size):
         sides = zip(*pairs[start : start + size], strict=True)
         arrays = []
         for side in sides:
             arrays += [np.concatenate(side), np.array([len(one) for one in side])]
-        yield Chunk(*arrays)
+        yield EncodedChunk(*arrays)
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +95,13 @@ class TestFormat:
     def test_opening_reads_no_pairs(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (copy / "train.source.ids.bin").chmod(0o600)
         checked: list[Path] = []
-        original = dataset_module._CheckedFile._check
+        original = dataset_module._ChecksummedFile._check
 
-        def spy(self: dataset_module._CheckedFile, blocks: dataset_module.Ids) -> None:
+        def spy(self: dataset_module._ChecksummedFile, blocks: dataset_module.Ids) -> None:
             checked.append(self._path)
             original(self, blocks)
 
-        monkeypatch.setattr(dataset_module._CheckedFile, "_check", spy)
+        monkeypatch.setattr(dataset_module._ChecksummedFile, "_check", spy)
         Dataset(copy)
         assert {path.name for path in checked} == {"codes.txt", "subwords.json"}
 
@@ -245,11 +245,11 @@ class TestBatches:
             for start in range(begin, stop, 32)
         ]
         expected = [expected[n] for n in permutation(5, 2 * epoch + 1, len(expected)).tolist()]
-        draws = list(islice(batches.draws(Position(epoch, 0)), len(batches)))
+        draws = list(islice(batches.planned_from(BatchPosition(epoch, 0)), len(batches)))
         assert [draw.rows.tolist() for draw, _ in draws] == expected
-        assert draws[-1][1] == Position(epoch + 1, 0)
+        assert draws[-1][1] == BatchPosition(epoch + 1, 0)
         for draw, _ in draws:
-            batch = batches.gather(draw)
+            batch = batches.read(draw)
             assert [split[row] for row in draw.rows.tolist()] == _pairs_of(batch)
             assert batch.sources.shape[1] == draw.plan.source_widths[draw.number]
             assert batch.headlines.shape[1] == draw.plan.headline_widths[draw.number]
@@ -295,10 +295,10 @@ class TestBatches:
     def test_a_saved_position_goes_on_exactly(self, folder: Path, stop: int) -> None:
         split = Dataset(folder)["train"]
         batches = Batches(split, size=32, seed=1)
-        whole = list(islice(batches.after(), 100))
-        position = whole[stop - 1][1] if stop else Position(0, 0)
-        saved = Position(*json.loads(json.dumps(position)))
-        again = list(islice(Batches(split, size=32, seed=1).after(saved), 100 - stop))
+        whole = list(islice(batches.iterate_from(), 100))
+        position = whole[stop - 1][1] if stop else BatchPosition(0, 0)
+        saved = BatchPosition(*json.loads(json.dumps(position)))
+        again = list(islice(Batches(split, size=32, seed=1).iterate_from(saved), 100 - stop))
         assert len(batches) < 90  # the positions reach into the second epoch
         for (batch, behind), (same, same_behind) in zip(whole[stop:], again, strict=True):
             assert behind == same_behind
@@ -307,9 +307,9 @@ class TestBatches:
 
     def test_the_end_of_an_epoch_is_the_start_of_the_next(self, folder: Path) -> None:
         batches = Batches(Dataset(folder)["train"], size=100, seed=1)
-        positions = [behind for _, behind in islice(batches.after(), len(batches))]
-        assert positions[-1] == Position(1, 0)
-        assert positions[0] == Position(0, 1)
+        positions = [behind for _, behind in islice(batches.iterate_from(), len(batches))]
+        assert positions[-1] == BatchPosition(1, 0)
+        assert positions[0] == BatchPosition(0, 1)
 
     @pytest.mark.parametrize("world_size", [2, 3, 50])
     def test_ranks_share_a_batch_without_overlap_or_loss(
@@ -338,13 +338,13 @@ class TestBatches:
                 assert target == written + [PAD] * (length - len(written))
             shortest = int(batch.headline_lengths.max()) + 1
             assert batch.targets(shortest).shape == (len(batch.sources), shortest)
-            with pytest.raises(ValueError, match="no room"):
+            with pytest.raises(ValueError, match="too short for headline"):
                 batch.targets(shortest - 1)
 
     def test_an_empty_split_has_no_batches(self, folder: Path) -> None:
         batches = Batches(Dataset(folder)["empty"], size=32, seed=1)
         assert len(batches) == 0
-        assert list(batches.after()) == []
+        assert list(batches.iterate_from()) == []
 
     @pytest.mark.parametrize(("size", "rank"), [(0, 0), (1, 2), (1, -1)])
     def test_impossible_batches(self, folder: Path, size: int, rank: int) -> None:

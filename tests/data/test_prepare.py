@@ -16,10 +16,10 @@ from ledeline.cli import app
 from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig
 from ledeline.config.toml import load
 from ledeline.core.errors import ConfigError, CorpusError, DatasetError, LedelineError
-from ledeline.corpus.tables import write_table
+from ledeline.corpus.table_writer import write_table
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset
-from ledeline.data.prepare import Prepared, prepare
+from ledeline.data.prepare import PrepareResult, prepare
 from ledeline.model.format.folder import write_description
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
@@ -40,7 +40,7 @@ def stories(number: int, seed: int = 1) -> list[dict[str, object]]:
     return [dict(story._asdict()) for story in generate(number, seed)]
 
 
-def run(tmp_path: Path, text: str, *overrides: str) -> Prepared:
+def run(tmp_path: Path, text: str, *overrides: str) -> PrepareResult:
     path = tmp_path / "config.toml"
     path.write_text(text)
     options = [
@@ -412,10 +412,10 @@ class TestFilters:
 
     def test_nothing_left_to_train_on(self, tmp_path: Path) -> None:
         write_jsonl(tmp_path / "train.jsonl", stories(5))
-        with pytest.raises(CorpusError, match=r"no pair is left to train on.*lede too short 5"):
+        with pytest.raises(CorpusError, match=r"no training pair is left.*lede too short 5"):
             run(tmp_path, TABLE, "--filter.min_lede_words=1000")
         write_jsonl(tmp_path / "train.jsonl", [{"lede": "a b", "headline": "a b"}])
-        with pytest.raises(CorpusError, match=r"no pair is left .*headline longer than lede .* 1$"):
+        with pytest.raises(CorpusError, match=r"no training pair is left.*headline longer than lede .* 1$"):
             run(tmp_path, TABLE)
         assert not (tmp_path / "out").exists()
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ledeline.cli.views.alignment import alignment_tables
 from ledeline.core.errors import ConfigError, ScoreError
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.evaluation import align as module
 from ledeline.evaluation.align import AlignedSet, align_pairs, chosen_method, draw_pair, find_pairs
 from ledeline.evaluation.heatmap import heat_map
@@ -57,7 +57,7 @@ class TestChoices:
         assert chosen_method(loaded, None) == "spm-vocabulary"
         assert chosen_method(loaded, "diagonal") == "diagonal"
         assert chosen_method(bare, None) == "attention"
-        with pytest.raises(ConfigError, match=r"EncDec\+sGate, without SPM; it has attention, "):
+        with pytest.raises(ConfigError, match=r"\(EncDec\+sGate\) has no SPM; use attention, "):
             chosen_method(bare, "spm-sentence")
 
 
@@ -75,7 +75,7 @@ class TestDrawing:
         monkeypatch.setattr(module, "heat_map", watched)
         draw_pair(loaded, ROOM, 12, tmp_path / "a.png")
         assert drawn == [ROOM.pairs[11]]
-        with pytest.raises(ConfigError, match="--row 13: the last pair is 12"):
+        with pytest.raises(ConfigError, match="--row 13: there are only 12 pairs"):
             draw_pair(loaded, ROOM, 13, tmp_path / "b.png")
         with pytest.raises(ScoreError, match=r"b\.bmp"):
             draw_pair(loaded, ROOM, 1, tmp_path / "b.bmp")

@@ -50,7 +50,7 @@ def test_total() -> None:
     "texts", [(OUTPUTS[:2], REFERENCES), (OUTPUTS, REFERENCES[:2]), (OUTPUTS, REFERENCES, [])]
 )
 def test_lengths_must_agree(texts: tuple[list[list[str]], ...]) -> None:
-    with pytest.raises(ScoreError, match="as many"):
+    with pytest.raises(ScoreError, match="same length"):
         audit(*texts)
 
 

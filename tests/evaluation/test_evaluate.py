@@ -15,8 +15,8 @@ from ledeline import rouge
 from ledeline.config import SearchConfig
 from ledeline.core.atomic import exclusive_lock
 from ledeline.core.errors import CorpusError, ScoreError
-from ledeline.corpus.tables import write_table
-from ledeline.corpus.testsets import EvaluationSet, read_test_set
+from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
+from ledeline.corpus.table_writer import write_table
 from ledeline.evaluation import audit as audits
 from ledeline.evaluation import evaluate as module
 from ledeline.evaluation.evaluate import (
@@ -26,7 +26,7 @@ from ledeline.evaluation.evaluate import (
     evaluate,
 )
 from ledeline.evaluation.scoring import score_files
-from ledeline.evaluation.summary import Summary
+from ledeline.evaluation.summary import EvaluationSummary
 from ledeline.inference.generate import Outcome as Generated
 from ledeline.inference.headliner import Headliner, Options, system_name
 from ledeline.model.format.folder import load_model
@@ -69,7 +69,7 @@ def unspelling(make_model: Callable[..., Path]) -> EvaluatedSystem:
 def room(tmp_path_factory: pytest.TempPathFactory) -> EvaluationSet:
     path = tmp_path_factory.mktemp("room") / "room.jsonl"
     write_table(path, (story._asdict() for story in generate(12, 7)), Story._fields)
-    return read_test_set(str(path))
+    return read_evaluation_set(str(path))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def without_times(summary: Summary) -> Summary:
+def without_times(summary: EvaluationSummary) -> EvaluationSummary:
     sets = {name: replace(one, seconds=None) for name, one in summary.sets.items()}
     return replace(summary, date=None, sets=sets)
 
@@ -155,10 +155,10 @@ class TestFolder:
                 for name in ("output.txt", "reference.txt", "source.txt")
             )
             scored = score_files(output, [reference], rouge.Settings())
-            assert scored.found["signature"] == one["signature"]
+            assert scored.summary["signature"] == one["signature"]
             for name in ("rouge1", "rouge2", "rougeL"):
-                interval = scored.found["intervals"][name]["f1"]
-                assert one[name] == scored.found[name] | interval
+                interval = scored.summary["intervals"][name]["f1"]
+                assert one[name] == scored.summary[name] | interval
             audited = audits.audit_files([output], reference, source, None)
             assert audits.as_dict(audited.systems["output"]) == one["odd"]
 
@@ -345,15 +345,13 @@ class TestGoingOn:
     ) -> None:
         evaluated(systems["natural"], tmp_path / "e", room)
         before = (tmp_path / "e" / "evaluation.json").read_bytes()
-        with pytest.raises(ScoreError, match="go on with --resume"):
+        with pytest.raises(ScoreError, match="already exists; continue it with --resume"):
             evaluated(systems["natural"], tmp_path / "e", room)
         assert (tmp_path / "e" / "evaluation.json").read_bytes() == before
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.txt").write_text("x")
         for resume in (False, True):
-            with pytest.raises(
-                ScoreError, match=r"mine(: has no evaluation.json| is there already)"
-            ):
+            with pytest.raises(ScoreError, match=r"mine(: has no evaluation.json| already exists)"):
                 evaluated(systems["natural"], tmp_path / "mine", room, resume=resume)
         (tmp_path / "file").write_text("x")
         with pytest.raises(ScoreError, match="file is a file"):
@@ -408,6 +406,26 @@ class TestGoingOn:
         monkeypatch.setattr(module, "generate", None)
         again = evaluated(systems["natural"], tmp_path, room, resume=True)
         assert list(again.summary.sets) == ["room"]
+
+    def test_a_further_set_leaves_the_others_as_they_are(
+        self,
+        systems: dict[str, EvaluatedSystem],
+        room: EvaluationSet,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        evaluated(systems["natural"], tmp_path, room)
+        before = summary_of(tmp_path)["sets"]["room"]
+        other = room._replace(name="other", alignments=None)
+        evaluated(systems["natural"], tmp_path, other, resume=True)
+        after = summary_of(tmp_path)
+        assert list(after["sets"]) == ["room", "other"]
+        assert after["sets"]["room"] == before
+        del after["sets"]["room"]["rouge2"]
+        (tmp_path / "evaluation.json").write_text(json.dumps(after))
+        monkeypatch.setattr(module, "generate", None)  # it is said before the work
+        with pytest.raises(ScoreError, match=r"sets\.room\.rouge2 is not there"):
+            evaluated(systems["natural"], tmp_path, room._replace(name="third"), resume=True)
 
     def test_what_changed_meanwhile_is_named(
         self, systems: dict[str, EvaluatedSystem], room: EvaluationSet, tmp_path: Path

@@ -26,10 +26,10 @@ from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.links import alignment_score
 from ledeline.evaluation.summary import (
     EvaluationSettings,
+    EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
-    Summary,
 )
 
 OUTPUTS = ["oil oil rises", "rain in Oslo"]
@@ -57,7 +57,7 @@ SET = SetSummary(
     seconds=1.5,
     command="ledeline evaluate --test news.csv",
 )
-SUMMARY = Summary(
+SUMMARY = EvaluationSummary(
     EvaluationSettings(
         system="EncDec",
         models=("runs/é",),

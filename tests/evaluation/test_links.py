@@ -94,7 +94,7 @@ def test_gold_of_the_newsroom() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["0-0", "0-0", "0-0 0:1"], "gold.txt, line 3: '0:1' is no link"),
+        (["0-0", "0-0", "0-0 0:1"], "gold.txt, line 3: '0:1' is not a link"),
         (["3-0", "", ""], "gold.txt, line 1: the link 3-0 .* 3 words in the lede and 2 in the"),
         (["0-0 2-2", "", ""], "gold.txt, line 1: the link 2-2 "),
         (["0-0", "1-0", ""], "gold.txt, line 2: the link 1-0 .* 2 words in the lede and 0 in the"),

@@ -7,7 +7,7 @@ import pytest
 
 from ledeline import rouge
 from ledeline.evaluation import scoring
-from ledeline.evaluation.significance import compare, intervals
+from ledeline.evaluation.significance import bootstrap_intervals, compare
 from ledeline.rouge import Rouge, Score
 
 # Every number is another one, so that none can stand in another's place.
@@ -40,7 +40,7 @@ def test_means() -> None:
 
 def test_a_table_has_a_column_for_each_measure() -> None:
     for part, name in enumerate(scoring.PARTS):
-        table = scoring.score_table(SCORES, name)
+        table = scoring.score_matrix(SCORES, name)
         assert table.shape == (8, 3)
         assert table[5].tolist() == pytest.approx(
             [0.45 + part * 0.01 + 0.03 * measure for measure in range(3)]
@@ -54,7 +54,7 @@ def test_each_interval_is_of_its_own_mean(scores: list[Rouge]) -> None:
         for part, mean in means.items():
             interval = found[name][part]  # type: ignore[index]
             column = [getattr(getattr(one, scoring.measures(scores)[name]), part) for one in scores]
-            (wanted,) = intervals(np.array(column)[:, None], seed=5)
+            (wanted,) = bootstrap_intervals(np.array(column)[:, None], seed=5)
             assert interval == pytest.approx(wanted, abs=1e-9)
             assert interval.low <= mean + 1e-9
             assert interval.high >= mean - 1e-9
@@ -94,9 +94,9 @@ class TestFiles:
         )
         wanted = rouge.score_all(["a b", "c"], [("a b", "b"), ("c d", "c")])
         assert scored.scores == wanted
-        assert scored.found["pairs"] == 2
-        assert scored.found["signature"] == rouge.signature(rouge.Settings(), 2)
-        assert "compare" not in scored.found
+        assert scored.summary["pairs"] == 2
+        assert scored.summary["signature"] == rouge.signature(rouge.Settings(), 2)
+        assert "compare" not in scored.summary
 
     def test_the_other_system_is_scored_against_the_same_references(
         self, files: dict[str, str]
@@ -106,15 +106,15 @@ class TestFiles:
         )
         theirs = rouge.mean(rouge.score_all(["a", "x"], ["a b", "c d"])).rouge1.f1
         ours = rouge.mean(scored.scores).rouge1.f1
-        assert scored.found["compare"]["rouge1"]["mean"] == theirs
-        assert scored.found["compare"]["rouge1"]["difference"] == pytest.approx(theirs - ours)
+        assert scored.summary["compare"]["rouge1"]["mean"] == theirs
+        assert scored.summary["compare"]["rouge1"]["difference"] == pytest.approx(theirs - ours)
 
     def test_a_seed_says_which_samples(self, files: dict[str, str], tmp_path: Path) -> None:
         for name, step in (("out", 3), ("first", 2)):
             lines = (" ".join("abcdefg"[: n % 5 + 1 : step]) for n in range(30))
             (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
         found = [
-            scoring.score_files(files["out"], [files["first"]], rouge.Settings(), seed=seed).found
+            scoring.score_files(files["out"], [files["first"]], rouge.Settings(), seed=seed).summary
             for seed in (1, 1, 2)
         ]
         assert found[0] == found[1]

@@ -12,7 +12,13 @@ import numpy.typing as npt
 import pytest
 
 from ledeline.evaluation import significance
-from ledeline.evaluation.significance import SEED, Comparison, Interval, compare, intervals
+from ledeline.evaluation.significance import (
+    SEED,
+    Comparison,
+    Interval,
+    bootstrap_intervals,
+    compare,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -82,7 +88,7 @@ def slow_compare(a: list[float], b: list[float], num_samples: int, num_shuffles:
 @pytest.mark.parametrize("num_samples", [1, 2, 100, 301])
 def test_intervals_are_percentiles_of_resampled_means(num_rows: int, num_samples: int) -> None:
     values = scores(1, num_rows)
-    found = intervals(values, num_samples=num_samples)
+    found = bootstrap_intervals(values, num_samples=num_samples)
     rows = resamples(num_rows, num_samples)
     for column, interval in zip(values.T.tolist(), found, strict=True):
         means = [mean(column[row] for row in sample) for sample in rows]
@@ -92,7 +98,7 @@ def test_intervals_are_percentiles_of_resampled_means(num_rows: int, num_samples
 
 def test_intervals_are_about_the_mean_as_wide_as_theory_has_it() -> None:
     values = scores(2, 10_000, 9)
-    for column, (low, high) in zip(values.T, intervals(values), strict=True):
+    for column, (low, high) in zip(values.T, bootstrap_intervals(values), strict=True):
         error = column.std() / 100
         assert low == pytest.approx(column.mean() - 1.96 * error, abs=0.3 * error)
         assert high == pytest.approx(column.mean() + 1.96 * error, abs=0.3 * error)
@@ -102,14 +108,14 @@ def test_95_of_100_intervals_hold_the_truth() -> None:
     random = np.random.default_rng(3)
     values = random.exponential(1, (200, 400))
     # One call would resample all columns alike; so each has a seed of its own.
-    found = [intervals(values[:, [n]], seed=n, num_samples=400)[0] for n in range(400)]
+    found = [bootstrap_intervals(values[:, [n]], seed=n, num_samples=400)[0] for n in range(400)]
     held = sum(low <= 1 <= high for low, high in found)
     assert 0.90 <= held / 400 <= 0.975
 
 
 def test_intervals_of_a_constant_are_that_constant() -> None:
     values = np.array([[0.1, 1 / 3, 0.0, 1e300]] * 7)
-    assert intervals(values) == [Interval(value, value) for value in values[0].tolist()]
+    assert bootstrap_intervals(values) == [Interval(value, value) for value in values[0].tolist()]
 
 
 # --- comparisons ------------------------------------------------------------------------------------
@@ -171,7 +177,7 @@ def test_a_constant_difference() -> None:
 def test_one_pair() -> None:
     one = compare(np.array([[0.3]]), np.array([[0.1]]), num_samples=99, num_shuffles=99)[0]
     assert one == pytest.approx(Comparison(-0.2, -0.2, -0.2, 0.01, 1))
-    assert intervals(np.array([[0.3]])) == [Interval(0.3, 0.3)]
+    assert bootstrap_intervals(np.array([[0.3]])) == [Interval(0.3, 0.3)]
 
 
 def test_ties_are_as_large_whatever_floats_make_of_them() -> None:
@@ -208,7 +214,7 @@ def test_turned_round() -> None:
 def test_a_column_does_not_depend_on_the_others() -> None:
     a, b = scores(15), scores(16)
     a[:, 1] *= 1e9
-    assert intervals(a) == [intervals(a[:, [n]])[0] for n in range(3)]
+    assert bootstrap_intervals(a) == [bootstrap_intervals(a[:, [n]])[0] for n in range(3)]
     assert compare(a, b) == [compare(a[:, [n]], b[:, [n]])[0] for n in range(3)]
 
 
@@ -221,28 +227,32 @@ def test_scale_does_not_matter() -> None:
 @pytest.mark.parametrize("chunk", [1, 100, 1000])
 def test_chunks_do_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = scores(19, 130), scores(20, 130)
-    expected = intervals(a), compare(a, b, num_shuffles=1000)
+    expected = bootstrap_intervals(a), compare(a, b, num_shuffles=1000)
     monkeypatch.setattr(significance, "_CHUNK", chunk)
-    assert (intervals(a), compare(a, b, num_shuffles=1000)) == expected
+    assert (bootstrap_intervals(a), compare(a, b, num_shuffles=1000)) == expected
 
 
 def test_layout_and_type_do_not_matter() -> None:
     a, b = scores(21), scores(22)
     assert compare(np.asfortranarray(a), np.repeat(b, 2, axis=0)[::2]) == compare(a, b)
     whole = (10 * a).astype(int)
-    assert intervals(whole) == intervals(whole.astype(np.float64))  # type: ignore[arg-type]
+    assert bootstrap_intervals(whole) == bootstrap_intervals(whole.astype(np.float64))  # type: ignore[arg-type]
 
 
 def test_values_are_left_alone() -> None:
     a, b = scores(23), scores(24)
     before = a.copy(), b.copy()
-    intervals(a), compare(a, b)
+    bootstrap_intervals(a), compare(a, b)
     np.testing.assert_array_equal([a, b], before)
 
 
 def test_the_seed_decides() -> None:
     a, b = scores(25), scores(26)
-    assert intervals(a) == intervals(a, seed=SEED) != intervals(a, seed=1)
+    assert (
+        bootstrap_intervals(a)
+        == bootstrap_intervals(a, seed=SEED)
+        != bootstrap_intervals(a, seed=1)
+    )
     assert compare(a, b) == compare(a, b, seed=SEED)
     one, other = compare(a, b)[0], compare(a, b, seed=1)[0]
     assert one.low != other.low
@@ -257,9 +267,9 @@ def test_the_two_tests_do_not_share_their_numbers() -> None:
 
 PROGRAM = """
 import numpy as np
-from ledeline.evaluation.significance import compare, intervals
+from ledeline.evaluation.significance import compare, bootstrap_intervals
 a, b = np.random.default_rng(0).random((2, 3000, 9))
-print(intervals(a), compare(a, b, num_shuffles=500))
+print(bootstrap_intervals(a), compare(a, b, num_shuffles=500))
 """
 
 
@@ -282,7 +292,7 @@ def test_threads_do_not_matter() -> None:
 @pytest.mark.parametrize("values", [np.zeros(3), np.zeros((0, 3)), np.zeros((2, 2, 2))])
 def test_values_of_another_shape(values: Array) -> None:
     with pytest.raises(ValueError, match="rows of pairs"):
-        intervals(values)
+        bootstrap_intervals(values)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (1, 2), (2, 1)])
@@ -299,5 +309,5 @@ def test_values_that_are_no_numbers(value: float) -> None:
 
 @pytest.mark.parametrize("values", [[0.47225, 0.0], [0.49544, 1.0], [0.1, 0.1, 0.3]])
 def test_intervals_stay_among_the_values(values: list[float]) -> None:
-    (one,) = intervals(np.array(values)[:, None])
+    (one,) = bootstrap_intervals(np.array(values)[:, None])
     assert min(values) <= one.low <= one.high <= max(values)

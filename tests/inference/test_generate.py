@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow
-from ledeline.corpus.inputs import File, Input, Stream, Texts
-from ledeline.corpus.records import Layout, Record, text_record
-from ledeline.corpus.tables import write_table
+from ledeline.corpus import InvalidRow
+from ledeline.corpus.inputs import FileInput, Input, StreamInput, TextInput
+from ledeline.corpus.records import InputLayout, Record, text_record
+from ledeline.corpus.table_writer import write_table
 from ledeline.inference import generate as generation
 from ledeline.inference.generate import LARGEST_WINDOW, Outcome, generate, windows
 from ledeline.inference.headline import Candidate, Headline, HeadlineWarning
@@ -83,7 +83,7 @@ def run(
     column: str | None = None,
     **choices: bool,
 ) -> Outcome:
-    given = File(given) if isinstance(given, Path) else given
+    given = FileInput(given) if isinstance(given, Path) else given
     with (
         open_output(output, given, column, **choices) as target,
         (heard or Heard()).notes() as notes,
@@ -232,11 +232,11 @@ def test_texts_become_a_table_without_the_bad_rows(tmp_path, output):
     ]
 
 
-def stream_of(data: bytes, layout: Layout = Layout()) -> Stream:  # noqa: B008 - cannot change
+def stream_of(data: bytes, layout: InputLayout = InputLayout()) -> StreamInput:  # noqa: B008 - cannot change
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)
-    return Stream(reading, layout=layout)
+    return StreamInput(reading, layout=layout)
 
 
 @pytest.mark.parametrize("output", TABLES)
@@ -251,7 +251,7 @@ def test_bad_rows_are_left_out_of_a_table_and_said(tmp_path):
     for output in TABLES:
         run(given, tmp_path / output, heard=heard)
         assert [row["n"] for row in rows_of(tmp_path / output)] == ["1", "3"]
-    assert heard.sentences == [f"{given}: line 3: 1 field, where the header has 2"] * 4
+    assert heard.sentences == [f"{given}: line 3: 1 field, but the header has 2"] * 4
 
 
 def test_the_values_of_objects_are_kept(tmp_path):
@@ -323,7 +323,7 @@ def test_a_headline_with_breaks_is_still_one_line():
 
 
 def test_half_a_character_is_no_obstacle_to_json(tmp_path):
-    run(Texts(["a \udcff"]), tmp_path / "out.jsonl", as_json=True)
+    run(TextInput(["a \udcff"]), tmp_path / "out.jsonl", as_json=True)
     assert rows_of(tmp_path / "out.jsonl")[0]["source"] == "a \udcff"
 
 
@@ -339,16 +339,16 @@ EXCEL_MADE = (
 ).encode()
 
 
-def excel(folder: Path) -> File:
-    return File(written(folder, "in.csv", EXCEL), "the\nlede")
+def excel(folder: Path) -> FileInput:
+    return FileInput(written(folder, "in.csv", EXCEL), "the\nlede")
 
 
 def test_csv_keeps_delimiter_mark_and_line_ends(tmp_path):
     heard = Heard()
     run(excel(tmp_path), tmp_path / "out.csv", heard=heard)
     assert (tmp_path / "out.csv").read_bytes() == EXCEL_MADE
-    assert "1 field, where the header has 2" in heard.sentences[0]
-    run(File(tmp_path / "out.csv", "the\nlede"), tmp_path / "again.csv", column="b")
+    assert "1 field, but the header has 2" in heard.sentences[0]
+    run(FileInput(tmp_path / "out.csv", "the\nlede"), tmp_path / "again.csv", column="b")
     assert (tmp_path / "again.csv").read_bytes().startswith(EXCEL_MADE[:20])
 
 
@@ -393,13 +393,13 @@ def test_json_is_no_table_and_has_no_mark(tmp_path):
 
 @pytest.mark.parametrize("output", ["out.jsonl", "out.csv", "out.tsv"])
 def test_a_table_from_a_stream(tmp_path, output):
-    stream = stream_of(b"id;lede\r\n1;a b c\r\n2\r\n", Layout("csv"))
+    stream = stream_of(b"id;lede\r\n1;a b c\r\n2\r\n", InputLayout("csv"))
     run(stream, tmp_path / output)
     assert rows_of(tmp_path / output, ";") == [{"id": "1", "lede": "a b c", "headline": "A B"}]
 
 
 def test_objects_from_a_stream(tmp_path):
-    stream = stream_of(b'{"lede": "a", "n": [1]}\n{"lede": "b", "n": 2}\n', Layout("jsonl"))
+    stream = stream_of(b'{"lede": "a", "n": [1]}\n{"lede": "b", "n": 2}\n', InputLayout("jsonl"))
     run(stream, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == (
         '"lede","n","headline"\n"a","[1]","A"\n"b","2","B"\n'
@@ -407,7 +407,7 @@ def test_objects_from_a_stream(tmp_path):
 
 
 def test_a_table_from_a_stream_is_not_read_twice_for_parquet(tmp_path):
-    stream = stream_of(b"id,lede\n1,a\n", Layout("csv"))
+    stream = stream_of(b"id,lede\n1,a\n", InputLayout("csv"))
     with pytest.raises(CorpusError, match=r"standard input cannot become Parquet.*write \.jsonl"):
         run(stream, tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
@@ -418,7 +418,7 @@ def test_tables_by_any_name_become_parquet(tmp_path, kind):
     rows = [{"id": "1", "lede": "a b c"}]
     write_table(tmp_path / f"in.{kind}", rows, ["id", "lede"])
     (tmp_path / f"in.{kind}").rename(tmp_path / "in")
-    run(File(tmp_path / "in", kind=kind), tmp_path / "out.parquet")
+    run(FileInput(tmp_path / "in", file_format=kind), tmp_path / "out.parquet")
     assert rows_of(tmp_path / "out.parquet") == [rows[0] | {"headline": "A B"}]
 
 
@@ -433,7 +433,7 @@ def test_numbers_of_texts_go_on_over_windows_and_bad_rows(tmp_path, small_window
 
 def test_progress_is_told(tmp_path, small_windows):
     told = []
-    given = File(written(tmp_path, "in.csv", "lede\na\nb\nc\n"))  # four lines
+    given = FileInput(written(tmp_path, "in.csv", "lede\na\nb\nc\n"))  # four lines
     with open_output(tmp_path / "out.txt", given) as output, Heard().notes() as notes:
         generate(Fake(), given, output, None, notes, lambda *call: told.append(call))  # type: ignore[arg-type]
     assert told == [("headlines", 2, 4), ("headlines", 3, 4), ("headlines", 3, 3)]
@@ -444,7 +444,7 @@ def test_notes_are_limited_each_kind_by_itself():
     with heard.notes(everything=False) as notes:
         for number in range(1, 31):
             notes.warn(text_record("", number), HeadlineWarning("cut", "long"))
-        notes.report(BadRow("f", 3, "bad", ""))
+        notes.report(InvalidRow("f", 3, "bad", ""))
     assert heard.sentences[:2] == ["line 1: cut: long", "line 2: cut: long"]
     assert heard.sentences[LIMIT:] == ["f: line 3: bad", "and 10 more warnings"]
     assert len(heard.sentences) == LIMIT + 2
@@ -454,7 +454,7 @@ def test_warnings_that_the_output_has_are_not_said():
     heard = Heard()
     with heard.notes(warnings=False) as notes:
         notes.warn(text_record("", 1), HeadlineWarning("cut", "long"))
-        notes.report(BadRow("f", 3, "bad", ""))
+        notes.report(InvalidRow("f", 3, "bad", ""))
     assert heard.sentences == ["f: line 3: bad"]
 
 
@@ -508,7 +508,7 @@ def test_names_that_cannot_be_written_to(tmp_path, name, sentence):
 
 def test_json_needs_its_suffix(tmp_path):
     with pytest.raises(CorpusError, match=r"out\.csv: --json writes lines of JSON"):
-        run(Texts(["a"]), tmp_path / "out.csv", as_json=True)
+        run(TextInput(["a"]), tmp_path / "out.csv", as_json=True)
 
 
 @pytest.mark.parametrize("output", TABLES)
@@ -565,7 +565,7 @@ def test_what_tsv_cannot_hold_in_a_stream_stops_after_whole_records(tmp_path):
 
 
 def test_two_runs_do_not_write_the_same_output(tmp_path):
-    given = Texts(["a"])
+    given = TextInput(["a"])
     with (
         open_output(tmp_path / "out.txt", given),
         pytest.raises(CorpusError, match=r"another run is writing .*out\.txt"),
@@ -653,14 +653,14 @@ def test_quoted_line_ends_cut_anywhere_are_as_if_never_cut(tmp_path, small_windo
 )
 def test_an_output_that_is_written_otherwise_is_left_alone(tmp_path, other):
     path = written(tmp_path, "out.csv", EXCEL_MADE)
-    given = File(written(tmp_path, "in.csv", other), "the\nlede")
+    given = FileInput(written(tmp_path, "in.csv", other), "the\nlede")
     with pytest.raises(CorpusError, match="has a header that is not from this input"):
         run(given, path, resume=True)
     assert path.read_bytes() == EXCEL_MADE
 
 
 def test_a_stream_of_csv_is_gone_on_with(tmp_path):
-    layout = Layout("csv")
+    layout = InputLayout("csv")
     run(stream_of(b"lede;n\r\na;1\r\n", layout), tmp_path / "out.csv")
     run(stream_of(b"lede;n\r\na;1\r\nb;2\r\n", layout), tmp_path / "out.csv", resume=True)
     assert (tmp_path / "out.csv").read_bytes() == (
@@ -721,10 +721,10 @@ def test_a_stream_is_gone_on_with(tmp_path):
 
 @pytest.mark.parametrize("output", ["out.txt", *TABLES])
 def test_more_records_than_the_input_has(tmp_path, output):
-    run(Texts(["a", "b", "c"]), tmp_path / output)
+    run(TextInput(["a", "b", "c"]), tmp_path / output)
     before = (tmp_path / output).read_bytes()
     with pytest.raises(CorpusError, match=f"{output} has .*--resume cannot continue it"):
-        run(Texts(["a", "b"]), tmp_path / output, resume=True)
+        run(TextInput(["a", "b"]), tmp_path / output, resume=True)
     assert (tmp_path / output).read_bytes() == before
 
 
@@ -732,31 +732,31 @@ def test_more_records_than_the_input_has(tmp_path, output):
 @pytest.mark.parametrize("output", TEXT_OUTPUTS[1:])
 def test_an_output_of_another_input_is_left_alone(tmp_path, output, torn):
     path = tmp_path / output
-    run(Texts(["a", "b"]), path)
+    run(TextInput(["a", "b"]), path)
     path.write_bytes(path.read_bytes()[: -torn or None])
     before = path.read_bytes()
     for others, column in ((["a", "x"], None), (["x", "b"], None), (["a", "b"], "title")):
         with pytest.raises(CorpusError, match="not from this input"):
-            run(Texts(others), path, column=column, resume=True)
+            run(TextInput(others), path, column=column, resume=True)
         assert path.read_bytes() == before
 
 
 def test_json_of_another_input_is_left_alone(tmp_path):
-    run(Texts(["a", "b"]), tmp_path / "out.jsonl", as_json=True)
+    run(TextInput(["a", "b"]), tmp_path / "out.jsonl", as_json=True)
     with pytest.raises(CorpusError, match="has a record 2 that is not from this input"):
-        run(Texts(["a", "bb"]), tmp_path / "out.jsonl", as_json=True, resume=True)
+        run(TextInput(["a", "bb"]), tmp_path / "out.jsonl", as_json=True, resume=True)
     with pytest.raises(CorpusError, match="has a record 1 that is not from this input"):
-        run(Texts(["a", "b"]), tmp_path / "out.jsonl", resume=True)
-    run(Texts(["a", "b"]), tmp_path / "table.jsonl")
+        run(TextInput(["a", "b"]), tmp_path / "out.jsonl", resume=True)
+    run(TextInput(["a", "b"]), tmp_path / "table.jsonl")
     with pytest.raises(CorpusError, match="has a record 1 that is not from this input"):
-        run(Texts(["a", "b"]), tmp_path / "table.jsonl", as_json=True, resume=True)
+        run(TextInput(["a", "b"]), tmp_path / "table.jsonl", as_json=True, resume=True)
 
 
 def test_a_file_of_another_kind_is_left_alone(tmp_path):
     for name in ("out.jsonl", "out.csv", "out.tsv", "out.parquet"):
         path = written(tmp_path, name, "precious notes without a line end")
         with pytest.raises(CorpusError, match=r"not from this input|not a valid Parquet file"):
-            run(Texts(["a", "b"]), path, resume=True)
+            run(TextInput(["a", "b"]), path, resume=True)
         assert path.read_text() == "precious notes without a line end"
 
 
@@ -804,7 +804,7 @@ def ctrl_c() -> Iterator[None]:
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_answering_stops_with_what_is_written(tmp_path, small_windows, number):
-    given, headliner = Texts(["a", "b", "c", "d"]), Signalling()
+    given, headliner = TextInput(["a", "b", "c", "d"]), Signalling()
     headliner.number = number
     before = signal.getsignal(number)
     assert run(given, tmp_path / "out.csv", headliner) == Outcome(2, number)
@@ -823,7 +823,7 @@ def test_a_signal_while_writing_waits_for_the_end_of_it(tmp_path, small_windows,
         return write(descriptor, bytes(data[:3]))
 
     monkeypatch.setattr(os, "write", slow)
-    outcome = run(Texts(["a b", "c d", "e f"]), tmp_path / "out.txt")
+    outcome = run(TextInput(["a b", "c d", "e f"]), tmp_path / "out.txt")
     assert outcome == Outcome(2, signal.SIGTERM)
     assert (tmp_path / "out.txt").read_text() == "A B\nC D\n"
 
@@ -831,7 +831,9 @@ def test_a_signal_while_writing_waits_for_the_end_of_it(tmp_path, small_windows,
 def test_a_signal_that_is_ignored_stays_so(tmp_path, small_windows):
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        assert run(Texts(["a", "b", "c"]), tmp_path / "out.txt", Signalling()) == Outcome(3, None)
+        assert run(TextInput(["a", "b", "c"]), tmp_path / "out.txt", Signalling()) == Outcome(
+            3, None
+        )
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -842,7 +844,7 @@ def test_a_signal_ends_the_waiting_for_input(tmp_path):
     os.write(writing, b"a\nb\n")
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
-    assert run(Stream(reading), tmp_path / "out.txt") == Outcome(2, signal.SIGINT)
+    assert run(StreamInput(reading), tmp_path / "out.txt") == Outcome(2, signal.SIGINT)
     timer.join()
     os.close(writing)
     assert (tmp_path / "out.txt").read_text() == "A\nB\n"

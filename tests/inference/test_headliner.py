@@ -511,7 +511,7 @@ class TestModels:
         (tmp_path / "empty").mkdir()
         shutil.copytree(model_folder, tmp_path / "run" / "best")
         for name, reason in (
-            ("nothing", "it does not exist; name one, such as runs/NAME/best of a run"),
+            ("nothing", "it does not exist; name one, such as runs/NAME/best"),
             ("file", "it is a file; name one"),
             ("empty", r"it has no model\.json; name one"),
             ("run", rf"it has no model\.json; name {tmp_path / 'run' / 'best'}$"),

@@ -1,36 +1,17 @@
 """The page in a real browser, where there is one: it loads, fits, follows the theme, prints."""
 
 import re
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
 
-from browser import Log, launched, opened
+from browser import Log, Page, expect
 from ledeline.report import write_report
 from report_folders import Pair, TestSet, newsroom, write_evaluation
 
 PHONE, DESK = 390, 1280
 LONG = "x" * 10_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    with opened(browser) as empty:
-        yield empty
-
-
-@pytest.fixture
-def log(page: Page) -> Log:
-    return Log(page)
 
 
 @pytest.fixture(scope="module")
@@ -57,52 +38,52 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: base / f"{name}.html" for name in ("usual", "nasty")}
 
 
-def test_it_loads_without_a_complaint(pages: dict[str, Path], page: Page, log: Log) -> None:
-    page.goto(pages["usual"].as_uri())
-    expect(page.get_by_role("heading", name="How it was made")).to_be_visible()
+def test_it_loads_without_a_complaint(pages: dict[str, Path], blank: Page, log: Log) -> None:
+    blank.goto(pages["usual"].as_uri())
+    expect(blank.get_by_role("heading", name="How it was made")).to_be_visible()
     assert log.complaints == []
     assert log.addresses == [pages["usual"].as_uri()]
 
 
 def test_its_policy_is_enforced(
-    pages: dict[str, Path], page: Page, log: Log, tmp_path: Path
+    pages: dict[str, Path], blank: Page, log: Log, tmp_path: Path
 ) -> None:
     tampered = tmp_path / "tampered.html"
     html = pages["usual"].read_text()
     tampered.write_text(html.replace("</body>", "<script>document.title=''</script></body>"))
-    page.goto(tampered.as_uri())
+    blank.goto(tampered.as_uri())
     assert any("Content Security Policy" in line for line in log.complaints)
-    assert page.title()
+    assert blank.title()
 
 
 @pytest.mark.parametrize("name", ["usual", "nasty"])
-def test_it_never_scrolls_sideways(pages: dict[str, Path], page: Page, name: str) -> None:
-    page.goto(pages[name].as_uri())
+def test_it_never_scrolls_sideways(pages: dict[str, Path], blank: Page, name: str) -> None:
+    blank.goto(pages[name].as_uri())
     for theme, width in product(("light", "dark"), (PHONE, DESK)):
-        page.emulate_media(color_scheme=theme)
-        page.set_viewport_size({"width": width, "height": 800})
+        blank.emulate_media(color_scheme=theme)
+        blank.set_viewport_size({"width": width, "height": 800})
         root = "document.documentElement"
-        assert page.evaluate(f"{root}.clientWidth") == width
-        assert page.evaluate(f"{root}.scrollWidth") <= width, (theme, width)
+        assert blank.evaluate(f"{root}.clientWidth") == width
+        assert blank.evaluate(f"{root}.scrollWidth") <= width, (theme, width)
 
 
-def test_it_follows_the_theme(pages: dict[str, Path], page: Page) -> None:
-    page.goto(pages["usual"].as_uri())
-    body, bar = page.locator("body"), page.locator(".bar").first
+def test_it_follows_the_theme(pages: dict[str, Path], blank: Page) -> None:
+    blank.goto(pages["usual"].as_uri())
+    body, bar = blank.locator("body"), blank.locator(".bar").first
     seen = []
     for theme, ground, text in (
         ("light", "rgb(255, 255, 255)", "rgb(27, 30, 35)"),
         ("dark", "rgb(20, 23, 27)", "rgb(228, 230, 233)"),
     ):
-        page.emulate_media(color_scheme=theme)
+        blank.emulate_media(color_scheme=theme)
         expect(body).to_have_css("background-color", ground)
         expect(body).to_have_css("color", text)
         seen.append(bar.evaluate("(one) => getComputedStyle(one).fill"))
     assert len(set(seen)) == 2
 
 
-def test_it_prints(pages: dict[str, Path], page: Page) -> None:
-    page.goto(pages["usual"].as_uri())
-    found = page.pdf()
+def test_it_prints(pages: dict[str, Path], blank: Page) -> None:
+    blank.goto(pages["usual"].as_uri())
+    found = blank.pdf()
     assert found.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", found)) > 1

@@ -68,7 +68,7 @@ class TestFolders:
         other = write_evaluation(tmp_path / "two", "EncDec", sets)
         message = refused(folder, other, baseline="EncDec")
         assert message == (
-            "the baseline 'EncDec' is 2 systems; say one of 'EncDec (run)', 'EncDec (two)'"
+            "the baseline 'EncDec' matches 2 systems; use one of 'EncDec (run)', 'EncDec (two)'"
         )
 
 
@@ -81,9 +81,9 @@ class TestSummary:
             (lambda all_: all_.pop("system"), "system is not there where a text is needed"),
             (lambda all_: all_.update(system=3), "system is 3 where a text is needed"),
             (lambda all_: all_.update(sets=[]), r"sets is \[\] where an object is needed"),
-            (lambda all_: all_.update(sets={}), "no test set is done; go on with"),
+            (lambda all_: all_.update(sets={}), "no test set is finished; continue with"),
             (lambda all_: all_["sets"].update({"../x": {}}), "'../x' cannot be the folder"),
-            (lambda all_: all_["sets"].update(other={"pairs": 1}), "other: is not there, but"),
+            (lambda all_: all_["sets"].update(other={"pairs": 1}), "other: does not exist, but"),
             (lambda all_: all_["sets"]["news"].update(pairs=-1), r"sets.news.pairs is -1"),
             (lambda all_: all_["sets"]["news"].update(pairs=0), r"sets.news.pairs is 0"),
             (lambda all_: all_["sets"]["news"].update(pairs=True), r"sets.news.pairs is true"),

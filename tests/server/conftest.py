@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -23,6 +23,9 @@ from ledeline.server.app import create_app
 from ledeline.server.process import Server, uvicorn_config
 from ledeline.server.settings import ServeConfig, ServerConfig
 from live import TOKEN, listening
+
+if TYPE_CHECKING:
+    from browser import Log, Page
 
 PATIENCE = 60  # seconds until a test gives up; nothing is expected to take as long
 
@@ -229,3 +232,15 @@ def base(app: FastAPI) -> Iterator[str]:
     """Where it listens."""
     with listening(app) as address:
         yield address
+
+
+@pytest.fixture
+def page(blank: "Page", log: "Log", server: Running) -> Iterator["Page"]:
+    """The page of the module's server; afterwards nothing is amiss, and all was asked of it."""
+    from server_page import address, visit
+
+    visit(blank, address(server))
+    yield blank
+    assert log.complaints == []
+    assert all(one.startswith(address(server)) for one in log.addresses)
+    assert len(log.addresses) >= 5

@@ -20,7 +20,7 @@ from ledeline.inference.headliner import Headliner
 from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
 from ledeline.server.settings import ServeConfig, find_token
-from live import TOKEN, asked, curl_commands, fetch, listening
+from live import TOKEN, curl_commands, curl_request, fetch, listening
 from pages import ROOT, blocks
 
 GUIDE = (ROOT / "docs" / "serve.md").read_text()
@@ -56,18 +56,18 @@ def shape(value: Any) -> Any:
 def test_the_requests_are_answered_as_it_says(base: str) -> None:
     commands = [one for text in COMMANDS for one in curl_commands(text)]
     first, headlines, model = [command.replace(ADDRESS, base) for command in commands]
-    assert fetch(asked(first)).status == 401
+    assert fetch(curl_request(first)).status == 401
     documented = [json.loads(text) for text in of("json")]
     assert len(documented) == 2
 
-    found = json.loads(fetch(asked(headlines, VARIABLES)).text)["headlines"]
+    found = json.loads(fetch(curl_request(headlines, VARIABLES)).text)["headlines"]
     said = documented[0]["headlines"]
     for headline in (said[0], found[0]):
         headline["warnings"] = []  # the test's model has some
     assert [shape(one) for one in found] == [shape(one) for one in said]
     assert found[1] == said[1]
 
-    about = json.loads(fetch(asked(model, VARIABLES)).text)
+    about = json.loads(fetch(curl_request(model, VARIABLES)).text)
     assert shape(about) == shape(documented[1])
     assert about["limits"] == documented[1]["limits"]
 
@@ -75,7 +75,7 @@ def test_the_requests_are_answered_as_it_says(base: str) -> None:
 def test_the_first_request_needs_no_token(model_folder: Path) -> None:
     with listening(create_app(Headliner.load(model_folder, device="cpu"))) as base:
         (command,) = curl_commands(COMMANDS[0])
-        answer = fetch(asked(command.replace(ADDRESS, base)))
+        answer = fetch(curl_request(command.replace(ADDRESS, base)))
         assert answer.status == 200
         assert json.loads(answer.text)["headlines"][0]["source"].startswith("Tokyo")
         for address in re.findall(rf"<{ADDRESS}(.*?)>", GUIDE):
@@ -94,7 +94,7 @@ def test_the_routes_are_all_there(app: FastAPI) -> None:
     rows = {place: token for place, _, token in table("The API")}
     for path, methods in app.openapi()["paths"].items():
         ((method, operation),) = methods.items()
-        token = "asked for" if "401" in operation["responses"] else "no"
+        token = "needed" if "401" in operation["responses"] else "no"
         assert rows[f"{method.upper()} {path}"] == token
 
 
@@ -105,19 +105,20 @@ def test_the_statuses_are_all_there(app: FastAPI, base: str) -> None:
             assert set(operation["responses"]) <= said
     (example,) = re.findall(r'`(\{"detail".*?\})`', GUIDE)
     command = f"curl {base}/v1/headlines -H 'Authorization: Bearer {TOKEN}' -H 'Content-Type: application/json'"
-    answer = fetch(asked(command + """ -d '{"texts": ["Rain."], "beam": 51}'"""))
+    answer = fetch(curl_request(command + """ -d '{"texts": ["Rain."], "beam": 51}'"""))
     assert (answer.status, json.loads(answer.text)) == (422, json.loads(example))
     assert fetch(f"{base}/nothing").status == 404
     assert (
-        fetch(asked(f"curl {base}/v1/headlines -H 'Authorization: Bearer {TOKEN}'")).status == 405
+        fetch(curl_request(f"curl {base}/v1/headlines -H 'Authorization: Bearer {TOKEN}'")).status
+        == 405
     )
 
 
 def test_what_is_counted_is_all_there(base: str) -> None:
-    page = fetch(asked(f"curl {base}/metrics -H 'Authorization: Bearer {TOKEN}'")).text
+    page = fetch(curl_request(f"curl {base}/metrics -H 'Authorization: Bearer {TOKEN}'")).text
     counted = dict(re.findall(r"# TYPE (\S+) (\S+)", page))
     counted = {name: kind for name, kind in counted.items() if not name.endswith("_created")}
-    assert {name: kind for name, kind, _ in table("What is counted")} == counted
+    assert {name: kind for name, kind, _ in table("Metrics")} == counted
 
 
 # --- settings -----------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ def test_the_commands_start_and_stop_a_server(tmp_path: Path) -> None:
             base = re.search(r"listening on (http://127\.0\.0\.1:\d+)", line)
             assert base is not None, line
             about = f"curl {base[1]}/v1/model -H 'Authorization: Bearer {token}'"
-            found = json.loads(fetch(asked(about)).text)
+            found = json.loads(fetch(curl_request(about)).text)
             assert found["limits"]["beam"] == 20
             assert found["card"] == (SHIPPED / CARD).read_text(encoding="utf-8")
             assert fetch(f"{base[1]}/ready").status == 200

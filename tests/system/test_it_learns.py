@@ -22,10 +22,11 @@ from ledeline.config import (
 from ledeline.data.dataset import Batch
 from ledeline.evaluation.alignment_methods import align
 from ledeline.evaluation.links import alignment_score, parse_pharaoh
+from ledeline.model.build import build
 from ledeline.model.format.folder import ModelBundle, load_model
 from ledeline.model.initialization import UniformInit
 from ledeline.model.pairs import Sources
-from ledeline.model.systems.encdec import EncDec, EncDecConfig
+from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.search import greedy
 from ledeline.synth.newsroom import generate
 from ledeline.train.config import TrainConfig
@@ -106,7 +107,7 @@ def alignment_errors(loaded: ModelBundle) -> dict[str, float]:
 def gate_spread(loaded: ModelBundle) -> float:
     """How far the gates of the stories' sub-words are from being all alike; 0 without a gate."""
     model, tokenizer, _ = loaded
-    if model.gate is None:
+    if "sgate" not in model.addons:
         return 0.0
     batch = Batch.of([(tokenizer.encode(tokenizer.words(story.lede)), []) for story in STORIES])
     sources = Sources.of(batch.sources, batch.source_lengths)
@@ -117,7 +118,7 @@ def gate_spread(loaded: ModelBundle) -> float:
 
 def untrained(loaded: ModelBundle) -> ModelBundle:
     """The same system as it was before its first step."""
-    return loaded._replace(model=EncDec(loaded.model.config, loaded.model.vocabulary, 1).eval())
+    return loaded._replace(model=build(loaded.model.config, loaded.model.vocabulary, 1).eval())
 
 
 # --- what is asserted -----------------------------------------------------------------------------

@@ -48,11 +48,10 @@ def test_the_files_are_called_as_the_guide_says() -> None:
 
 def test_the_sizes_are_those_of_the_bundled_model() -> None:
     tuned = tomllib.loads([text for language, text in blocks(GUIDE) if language == "toml"][2])
-    box = tomllib.loads((SHIPPED / "system.toml").read_text())
-    sizes = {key: box["model"][key] for key in ("embedding_size", "hidden_size", "layers")}
-    assert tuned["model"] == sizes
-    assert tuned["gate"]["enabled"] is box["gate"]["enabled"] is True
-    assert tuned["spm"]["enabled"] is box["spm"]["enabled"] is True
+    box = load_model(SHIPPED).model.config
+    assert tuned["system"] == {key: getattr(box.system, key) for key in tuned["system"]}
+    assert list(box.addons) == ["sgate", "spm"]
+    assert tuned["sgate"] == tuned["spm"] == {}
     assert all(size in GUIDE for size in SIZES)
 
 

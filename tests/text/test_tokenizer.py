@@ -120,7 +120,7 @@ class TestLoad:
             (
                 MODEL_FILE,
                 '{"format": "ledeline-model", "profile": ["paper"]}',
-                "has the text profile .'paper'., and this ledeline knows paper and natural",
+                "has the text profile .'paper'., but this ledeline knows paper and natural",
             ),
         ],
     )

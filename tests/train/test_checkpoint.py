@@ -224,7 +224,7 @@ class TestRefusal:
     def test_a_flipped_bit_before_the_last_block(
         self, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(checkpoint_module, "_BLOCK", 16)
+        monkeypatch.setattr(checkpoint_module, "_BLOCK_SIZE", 16)
         path = checkpoints.save(1, tensors(), {}) / "model.safetensors"
         data = bytearray(path.read_bytes())
         data[0] ^= 1
@@ -458,7 +458,7 @@ class TestNewest:
             checkpoints.newest(lambda _: "it is of another run", notes.append)
         assert str(caught.value) == (
             f"{saved.parent} has checkpoints, but none of them can be used; name another run "
-            "folder, or remove the damaged checkpoints to begin anew"
+            "folder, or remove its checkpoints to start from the beginning"
         )
         assert len(notes) == 2
 
@@ -474,8 +474,8 @@ def failing(error: BaseException) -> Callable[..., Any]:
 
 
 class TestDisk:
-    FULL = "00001300: the disk is full; make room and go on with --resume"
-    OTHER = r"00001300 cannot be saved: Input/output error; mend that and go on with --resume"
+    FULL = "00001300: the disk is full; make room and continue with --resume"
+    OTHER = r"00001300 cannot be saved: Input/output error; mend that and continue with --resume"
 
     @pytest.mark.parametrize(
         ("error", "sentence"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,25 +16,41 @@ from hypothesis import strategies as st
 
 from ledeline.core.errors import DatasetError
 from ledeline.core.progress import no_progress
-from ledeline.data.batches import Batches, Draw
-from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.data.batches import Batches, PlannedBatch
+from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.model.build import build
 from ledeline.model.gpu.dispatch import kernel_mode, without_tf32
 from ledeline.model.layers.dropout import seed
 from ledeline.model.pairs import Pairs
+from ledeline.model.systems.encdec import EncDec
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
-from ledeline.train import cuda_graphs
+from ledeline.train import cuda_graphs, loop
+from ledeline.train.callbacks import NullCallback
 from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import MULTIPLE, CapturedSteps, CudaGraphs, can_capture
 from ledeline.train.device_data import DeviceSplit
 from ledeline.train.loop import train
-from ledeline.train.optimizers import build_optimizer, set_rate
+from ledeline.train.optimizers import (
+    AdagradConfig,
+    AdamConfig,
+    OptimizerConfig,
+    SgdConfig,
+    build_optimizer,
+    optimizer_state,
+    set_rate,
+)
 from ledeline.train.processes import World
 from ledeline.train.step import EagerSteps, TrainStep
 from systems import addons
 
+OPTIMIZERS: list[OptimizerConfig] = [
+    AdamConfig(),
+    AdagradConfig(initial_sum=0.1),
+    SgdConfig(),
+    SgdConfig(momentum=0.9, nesterov=True),
+]
 SYSTEMS = [(False, False), (True, False), (False, True), (True, True)]
 CPU = torch.device("cpu")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -114,8 +130,8 @@ def test_pairs_on_the_device_are_those_of_the_model(
     plan = batches.plan(0)
     masked = 0
     for number in range(len(batches)):
-        draw = Draw(plan, number)
-        expected = model.pairs(batches.gather(draw))
+        draw = PlannedBatch(plan, number)
+        expected = model.pairs(batches.read(draw))
         length, width = expected.sources.shape[1], expected.targets.shape[1]
         pairs = on_device.pairs(torch.from_numpy(draw.rows), length, width)
         for name in ("sources", "targets", "headline_mask"):
@@ -137,7 +153,7 @@ def test_the_last_pair_of_a_large_vocabulary_can_be_read_in_any_width(tmp_path: 
     ids = np.array([40_000, 65_535, 5, 50_000, 7], np.int64)
     words = {f"w{number}": 1 for number in range(3)}
     writer = DatasetWriter(tmp_path, Tokenizer(NATURAL, Subwords.learn(words, 0)))
-    chunk = Chunk(ids, np.array([3, 2]), ids[:3], np.array([2, 1]))
+    chunk = EncodedChunk(ids, np.array([3, 2]), ids[:3], np.array([2, 1]))
     writer.write_split("train", [chunk])
     writer.finish()
     split = Dataset(tmp_path)["train"]
@@ -219,7 +235,9 @@ def both(
     plain, fast, batches = made(config, kind=kind), made(config, kind=kind), drawn(config)
     one = EagerSteps(plain, batches, World(0, 1, CPU))
     other = captured_steps(fast, batches, [0], Calls())
-    ordered = sorted(islice(batches.draws(), len(batches)), key=lambda pair: len(pair[0].rows))
+    ordered = sorted(
+        islice(batches.planned_from(), len(batches)), key=lambda pair: len(pair[0].rows)
+    )
     draws = [one for pair in zip(ordered, ordered[::-1], strict=True) for one in pair]
     for number, (draw, _) in enumerate(draws[:num]):
         for steps in (one, other):
@@ -265,7 +283,7 @@ def test_a_batch_that_is_filled_up_teaches_the_same(
     heights: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ledeline.data.batches.FULL_ROWS", full_rows)
+    monkeypatch.setattr("ledeline.data.batches.ROW_MULTIPLE", full_rows)
     config = changed(
         system(tiny, gate, spm), system={"dropout": 0.0}, train={"batch_size": batch_size}
     )
@@ -311,22 +329,41 @@ def test_gradients_of_a_filled_up_batch(
         torch.testing.assert_close(one[name], other[name], rtol=1e-11, atol=1e-14)
 
 
-def test_full_batches_throw_the_same_dice(tiny: TrainConfig) -> None:
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
+def test_every_optimizer_takes_the_same_steps(
+    tiny: TrainConfig, optimizer: OptimizerConfig
+) -> None:
+    config = changed(replace(tiny, optimizer=optimizer), system={"dropout": 0.0})
+    plain, fast, _ = both(config, torch.float64)
+    start = weights(made(config, kind=torch.float64))
+    for (name, one), other in zip(weights(fast).items(), weights(plain).values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12, msg=name)
+        assert not torch.equal(one, start[name])
+    ours, theirs = (optimizer_state(optimizer, one.model, one.optimizer) for one in (fast, plain))
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], rtol=0, atol=1e-12, msg=name)
+
+
+def test_full_batches_have_the_same_masks(tiny: TrainConfig) -> None:
     config = changed(tiny, train={"batch_size": 1})
     plain, fast, _ = both(config, num=5)
     for one, other in zip(weights(fast).values(), weights(plain).values(), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
 
 
-def test_being_prepared_changes_nothing(tiny: TrainConfig) -> None:
-    step, batches, graphs = made(tiny), drawn(tiny), Calls()
-    before = weights(step)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
+def test_being_prepared_changes_nothing(tiny: TrainConfig, optimizer: OptimizerConfig) -> None:
+    config = replace(tiny, optimizer=optimizer)
+    step, batches, graphs = made(config), drawn(config), Calls()
+    before, state = weights(step), optimizer_state(optimizer, step.model, step.optimizer)
+    remembered = {name: one.clone() for name, one in state.items()}
     steps = captured_steps(step, batches, [0, 1], graphs)
     assert graphs.num_warmed == graphs.num_captured == steps.setup_info["graphs"] > 3
     for name, value in weights(step).items():
         assert torch.equal(value, before[name])
-    for state in step.optimizer.state.values():
-        assert not any(one.any() for one in state.values())
+    for name, one in optimizer_state(optimizer, step.model, step.optimizer).items():
+        assert one is state[name]
+        assert torch.equal(one, remembered[name])
     assert not step.accumulator.sums.any()
     assert not step.norm
 
@@ -336,7 +373,7 @@ def test_a_shape_that_was_not_prepared_is_learned_all_the_same(tiny: TrainConfig
     known, unknown, batches, graphs = made(config), made(config), drawn(config), Calls()
     one = captured_steps(known, batches, [0], Calls())
     other = captured_steps(unknown, batches, [], graphs)
-    for draw, _ in islice(batches.draws(), 3):
+    for draw, _ in islice(batches.planned_from(), 3):
         one.run(draw)
         other.run(draw)
     assert graphs.num_captured == 0
@@ -349,7 +386,7 @@ def test_of_too_many_shapes_the_rarest_go_without(
     monkeypatch.setattr(cuda_graphs, "MAX_GRAPHS", 2)
     batches, graphs = drawn(tiny), Calls()
     steps = captured_steps(made(tiny), batches, [0], graphs)
-    for draw, _ in islice(batches.draws(), len(batches)):
+    for draw, _ in islice(batches.planned_from(), len(batches)):
         steps.run(draw)
     assert graphs.num_captured == 2
     assert 2 <= graphs.num_replayed < len(batches)
@@ -368,7 +405,7 @@ def fast_on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[Calls]:
         return made[-1]
 
     monkeypatch.setattr("ledeline.train.loop.CudaGraphs", graphs)
-    monkeypatch.setattr("ledeline.train.loop.can_capture", lambda config, _: config.run.fast)
+    monkeypatch.setattr("ledeline.train.loop.can_capture", lambda config, *_: config.run.fast)
     return made
 
 
@@ -430,14 +467,51 @@ def test_what_is_wrong_with_the_split_is_told_though_it_is_read_in_the_backgroun
     assert fast_on_cpu[0].num_warmed == 0
 
 
-def test_what_can_be_captured(tiny: TrainConfig) -> None:
-    gpu = World(0, 1, torch.device("cuda"))
-    assert can_capture(tiny, gpu)
-    assert not can_capture(tiny, World(0, 1, CPU))
-    assert not can_capture(changed(tiny, run={"fast": False}), gpu)
-    assert not can_capture(changed(tiny, train={"equal_lengths": False}), gpu)
-    several: Any = object()
-    assert not can_capture(tiny, World(0, 2, torch.device("cuda"), several))
+class TestCanCapture:
+    GPU = World(0, 1, torch.device("cuda"))
+
+    def test_by_device_processes_and_batches(self, tiny: TrainConfig) -> None:
+        model, several = made(tiny).model, cast(Any, object())
+        assert can_capture(tiny, model, self.GPU)
+        assert not can_capture(tiny, model, World(0, 1, CPU))
+        assert not can_capture(changed(tiny, run={"fast": False}), model, self.GPU)
+        assert not can_capture(changed(tiny, train={"equal_lengths": False}), model, self.GPU)
+        assert not can_capture(tiny, model, World(0, 2, torch.device("cuda"), several))
+
+    def test_by_system_and_optimizer(
+        self, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        model = made(tiny).model
+        assert all(can_capture(replace(tiny, optimizer=one), model, self.GPU) for one in OPTIMIZERS)
+        monkeypatch.setattr(SgdConfig, "capturable", False)
+        assert not can_capture(replace(tiny, optimizer=SgdConfig()), model, self.GPU)
+        monkeypatch.setattr(type(model), "capturable", False)
+        assert not can_capture(tiny, model, self.GPU)
+
+    @pytest.mark.parametrize(
+        ("kind", "sentence"),
+        [
+            (EncDec, "the system encdec cannot be captured in CUDA graphs, so steps take longer"),
+            (AdamConfig, "the optimizer adam cannot be captured in CUDA graphs, so steps take lo"),
+        ],
+    )
+    def test_what_cannot_is_said_at_the_start(
+        self,
+        tmp_path: Path,
+        tiny: TrainConfig,
+        kind: type,
+        sentence: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        said: list[str] = []
+        callback = NullCallback()
+        monkeypatch.setattr(callback, "on_message", said.append)
+        for place in (cuda_graphs, loop):
+            monkeypatch.setattr(place, "wants_capture", lambda *_: True)
+        monkeypatch.setattr(kind, "capturable", False)
+        result = train(tiny, tmp_path / "run", max_minutes=0, callback=callback)
+        assert result.train_state.step == 1
+        assert len([one for one in said if one.startswith(sentence)]) == 1
 
 
 # --- on a GPU -------------------------------------------------------------------------------------
@@ -457,7 +531,7 @@ def taken(
             else EagerSteps(step, batches, world)
         )
         step.model.train()
-        for number, (draw, _) in enumerate(islice(batches.draws(), num)):
+        for number, (draw, _) in enumerate(islice(batches.planned_from(), num)):
             seed(1, number)
             steps.run(draw)
             norms.append(step.norm.clone())
@@ -528,7 +602,21 @@ def test_captured_steps_on_cuda_are_the_plain_ones_in_bfloat16(
 
 
 @needs_gpu
-def test_full_batches_throw_the_same_dice_on_cuda(tiny: TrainConfig) -> None:
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
+def test_every_optimizer_takes_the_same_steps_on_cuda(
+    tiny: TrainConfig, optimizer: OptimizerConfig
+) -> None:
+    config = replace(tiny, optimizer=optimizer)
+    config = changed(config, system={"dropout": 0.0}, run={"precision": "float32"})
+    start = weights(made(config, torch.device("cuda", 0)))
+    (fast, *_), (plain, *_) = (taken(config, way) for way in (True, False))
+    ours, theirs = (weights(step) for step in (fast, plain))
+    changes = ([one[name] - start[name] for name in start] for one in (ours, theirs))
+    assert off(*changes) <= 0.1  # of which a lost step would make 1/3
+
+
+@needs_gpu
+def test_full_batches_have_the_same_masks_on_cuda(tiny: TrainConfig) -> None:
     """Without fused kernels, which may throw their own."""
     config = changed(tiny, train={"batch_size": 1}, run={"precision": "float32"})
     device = torch.device("cuda", 0)
@@ -542,7 +630,7 @@ def test_full_batches_throw_the_same_dice_on_cuda(tiny: TrainConfig) -> None:
                 else EagerSteps(step, batches, World(0, 1, device))
             )
             step.model.train()
-            for number, (draw, _) in enumerate(islice(batches.draws(), 6)):
+            for number, (draw, _) in enumerate(islice(batches.planned_from(), 6)):
                 seed(1, number)
                 steps.run(draw)
             means.append(step.accumulator.means(World(0, 1, device)).metrics)

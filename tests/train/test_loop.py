@@ -19,7 +19,9 @@ from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.data.dataset import Dataset
 from ledeline.model.build import build
 from ledeline.model.format.folder import load_model
-from ledeline.model.systems.encdec import EncDecConfig
+from ledeline.model.pairs import Pairs
+from ledeline.model.system import Trace
+from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.model.systems.gru import GruConfig
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train.callbacks import NullCallback, RunStart, StepReport
@@ -226,7 +228,7 @@ class TestResume:
     def test_a_run_folder_is_not_overwritten(self, tmp_path: Path, tiny: TrainConfig) -> None:
         (tmp_path / "run").mkdir()
         (tmp_path / "run" / "precious").write_text("x")
-        with pytest.raises(TrainingError, match="is there already; say --resume"):
+        with pytest.raises(TrainingError, match="already exists; use --resume"):
             train(tiny, tmp_path / "run")
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["precious"]
 
@@ -246,7 +248,7 @@ class TestResume:
         self, tmp_path: Path, tiny: TrainConfig, key: str, other: dict[str, Any]
     ) -> None:
         train(tiny, tmp_path / "run", max_minutes=0)
-        with pytest.raises(TrainingError, match=rf"was begun with {re.escape(key)} = "):
+        with pytest.raises(TrainingError, match=rf"was started with {re.escape(key)} = "):
             train(replace(tiny, **other), tmp_path / "run", resume=True)
         assert load_train_config(tmp_path / "run" / "config.toml") == tiny
 
@@ -483,6 +485,22 @@ def test_a_signal_stops_with_a_checkpoint(
     assert "ledeline train run/config.toml --run run --resume" in output
     checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
     assert checkpoints.open(checkpoints.steps()[-1]).step == int(step[1])
+
+
+def test_a_system_without_attention_trains(
+    tmp_path: Path, tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traced = EncDec.trace
+
+    def without(self: EncDec, pairs: Pairs) -> Trace:
+        return traced(self, pairs)._replace(attention=None, source_predictions=None)
+
+    monkeypatch.setattr(EncDec, "trace", without)
+    callback = Memory()
+    train(changed(tiny, train={"epochs": 1}), tmp_path / "run", callback=callback)
+    (validation,) = callback.validations
+    assert [sample.links for sample in validation.samples] == [frozenset()] * 2
+    assert all(sample.headline for sample in validation.samples)
 
 
 @pytest.mark.skipif(not has_bfloat16(), reason="needs a CPU with AVX-512")

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,9 +35,9 @@ from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.config import TrainConfig
-from ledeline.train.optimizers import AdamConfig
+from ledeline.train.optimizers import AdagradConfig, AdamConfig, OptimizerConfig, SgdConfig
 from ledeline.train.processes import World, join_processes
-from systems import addons
+from ledeline.train.schedules import WarmupCosineSchedule
 
 # Adam divides a gradient by its own size. Where a gradient is little but rounding, so is the step,
 # which may yet be as long as any other, the rate; so the rate is what to measure by. At this one
@@ -67,6 +68,8 @@ def prepared(prepare_newsroom: Any) -> Callable[[Path, int], Path]:
 def config(
     tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[Path, int], Path]
 ) -> TrainConfig:
+    from systems import addons  # here, for the nursery runs this file by itself
+
     return TrainConfig(
         data=DataConfig(dataset=prepared(tmp_path_factory.mktemp("news"), 5)),
         system=EncDecConfig(embedding_size=6, hidden_size=8, dropout=0.3),
@@ -386,8 +389,28 @@ class TestResuming:
         os.kill(child.pid, signal.SIGKILL)
         assert nursery.wait(child) == -signal.SIGKILL
         assert nursery.together(2, tmp_path, toml, "--run", run, "--resume") == [0, 0]
-        assert "going on after step" in (tmp_path / "log-0").read_text()
+        assert "resuming after step" in (tmp_path / "log-0").read_text()
         assert_alike(runs, run, alone)
+
+    @pytest.mark.parametrize(
+        "optimizer", [AdagradConfig(), SgdConfig(momentum=0.9, nesterov=True)], ids=repr
+    )
+    def test_every_process_gets_the_state_of_any_optimizer(
+        self,
+        tmp_path: Path,
+        config: TrainConfig,
+        optimizer: OptimizerConfig,
+        nursery: Nursery,
+        runs: Any,
+    ) -> None:
+        toml, schedule = tmp_path / "config.toml", WarmupCosineSchedule(warmup_steps=5)
+        toml.write_text(to_toml(replace(config, optimizer=optimizer, schedule=schedule)))
+        given = [toml, "--train.epochs=1"]
+        assert nursery.together(2, tmp_path, *given, "--run", tmp_path / "whole") == [0, 0]
+        parts = [*given, "--run", tmp_path / "parts"]
+        for limit in (["--max-minutes=0"], ["--resume", "--max-minutes=0"], ["--resume"]):
+            assert nursery.together(2, tmp_path, *parts, *limit) == [0, 0]
+        assert_same(runs, tmp_path / "parts", tmp_path / "whole")
 
 
 class TestFailure:
@@ -407,7 +430,7 @@ class TestFailure:
         children = [nursery.start(rank, 2, port, tmp_path, toml, "--run", run) for rank in (0, 1)]
         (status, said), (other_status, other_said) = self.outcome(nursery, children)
         assert (status, other_status) == (2, 2)
-        assert f"{run} is there already" in said
+        assert f"{run} already exists" in said
         assert f"ledeline: process 1 {LOST}" in other_said
 
     def test_their_datasets_differ(

@@ -47,7 +47,7 @@ class TestPairs:
     def test_they_stay_the_same(self, tmp_path: Path, tiny: TrainConfig) -> None:
         config = changed(tiny, train={"epochs": 1})
         train(config, tmp_path / "run")
-        with pytest.raises(TrainingError, match=r"data\.pairs = None, which cannot become 9"):
+        with pytest.raises(TrainingError, match=r"data\.pairs = None, which cannot change to 9"):
             train(changed(config, data={"pairs": 9}), tmp_path / "run", resume=True)
 
 
@@ -80,9 +80,13 @@ class TestStart:
 
     def test_another_shape_is_refused(self, tmp_path: Path, tiny: TrainConfig, other: Path) -> None:
         config = changed(tiny, train={"start_from": other})
-        with pytest.raises(ModelError, match=r"has sgate\.enabled = True, and False is asked for"):
+        with pytest.raises(
+            ModelError, match=r"has sgate\.enabled = True, but the configuration has False"
+        ):
             train(replace(config, addons=addons(spm=True)), tmp_path / "run")
-        with pytest.raises(ModelError, match=r"has system\.hidden_size = 8, and 9 is asked for"):
+        with pytest.raises(
+            ModelError, match=r"has system\.hidden_size = 8, but the configuration has 9"
+        ):
             train(changed(config, system={"hidden_size": 9}), tmp_path / "run")
         assert not (tmp_path / "run").exists()  # so that the mended command can be given again
 

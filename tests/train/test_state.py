@@ -3,13 +3,13 @@ import math
 from dataclasses import replace
 
 from ledeline.config import LoopConfig
-from ledeline.data.batches import Position
+from ledeline.data.batches import BatchPosition
 from ledeline.train.state import TrainState
 
 
 def test_a_state_survives_json_bit_for_bit() -> None:
     for loss in (math.inf, 2.0 / 3, 5e-324):
-        train_state = TrainState(7, Position(1, 2), loss, 5, 1, "")
+        train_state = TrainState(7, BatchPosition(1, 2), loss, 5, 1, "")
         assert TrainState.from_json(json.loads(json.dumps(train_state.to_json()))) == train_state
 
 
@@ -19,7 +19,7 @@ class TestValidated:
     def after(self, *losses: float) -> TrainState:
         train_state = TrainState()
         for epoch, loss in enumerate(losses, start=1):
-            train_state = train_state.after_step(Position(epoch, 0)).after_validation(
+            train_state = train_state.after_step(BatchPosition(epoch, 0)).after_validation(
                 loss, self.CONFIG
             )
         return train_state
@@ -46,5 +46,5 @@ class TestValidated:
         assert done.with_limits(self.CONFIG).finished
 
     def test_in_the_middle_of_an_epoch_patience_does_not_end_it(self) -> None:
-        begun = replace(self.after(2.0, 2.1), position=Position(2, 5), epochs_since_best=2)
+        begun = replace(self.after(2.0, 2.1), position=BatchPosition(2, 5), epochs_since_best=2)
         assert not begun.with_limits(self.CONFIG).finished

@@ -50,7 +50,7 @@ def evaluate(
     output: Annotated[Path, typer.Option(metavar="FOLDER", help="Evaluation folder to write.")],
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name of the system. Default: its parts, EncDec+SPM."),
+        typer.Option(metavar="NAME", help="Name of the system. Default: its parts, as EncDec+SPM."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue a folder. Finished test sets are kept.")
@@ -82,7 +82,7 @@ def evaluate(
 
     from ledeline import rouge
     from ledeline.cli.views.scores import evaluation_table
-    from ledeline.corpus.testsets import read_test_set
+    from ledeline.corpus.evaluation_sets import read_evaluation_set
     from ledeline.evaluation.evaluate import EvaluatedSystem, EvaluationConfig
     from ledeline.evaluation.evaluate import evaluate as evaluate_system
     from ledeline.inference.headliner import Headliner, Options, system_name
@@ -96,7 +96,7 @@ def evaluate(
         num_heat_maps=heat_maps,
         seed=seed,
     )
-    sets = [read_test_set(one, lede=lede, headline=headline) for one in test]
+    sets = [read_evaluation_set(one, lede=lede, headline=headline) for one in test]
     headliner = Headliner.load(*model, precision=precision, device=device)
     system = EvaluatedSystem(headliner, tuple(map(str, model)), name or system_name(headliner))
     with progress_bar(wanted=True) as progress:

@@ -92,24 +92,24 @@ def generate(
     Ledes come from TEXT, from --input, or from standard input, one per line. Headlines are printed
     or written to --output. See docs/generate.md.
     """
-    from ledeline.corpus.inputs import File, find_input
+    from ledeline.corpus.inputs import FileInput, open_input
     from ledeline.inference.outputs.notes import Notes
     from ledeline.inference.outputs.opening import open_output, refuse_at_odds
     from ledeline.inference.outputs.standard import standard_output
 
-    given = find_input(texts or [], input_file, field, input_format, delimiter)
+    given = open_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
     refuse_at_odds(
         kept, column, as_json=as_json, resume=resume, explain=explain, n_best=search.n_best
     )
     stdout = sys.stdout  # the progress bar replaces sys.stdout
     on_screen = kept is None and stdout.isatty()
-    if given.is_typed:
-        what = "one lede per line" if given.kind == "txt" else given.kind.upper()
+    if given.is_terminal:
+        what = "one lede per line" if given.file_format == "txt" else given.file_format.upper()
         say(f"ledeline: reading {what}; Ctrl-D ends the input")
     with (
-        progress_bar(wanted=isinstance(given, File) and not on_screen) as progress,
-        Notes(say, given.noun, everything=on_screen, warnings=not (as_json or explain)) as notes,
+        progress_bar(wanted=isinstance(given, FileInput) and not on_screen) as progress,
+        Notes(say, given.unit, everything=on_screen, warnings=not (as_json or explain)) as notes,
         open_output(kept, given, column, as_json=as_json, resume=resume, progress=progress)
         if kept
         else nullcontext(standard_output(stdout, as_json=as_json, explain=explain)) as output,

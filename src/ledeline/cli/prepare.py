@@ -49,7 +49,7 @@ def synth(
 
     from ledeline.cli.views.console import Bars
     from ledeline.core.progress import track_progress
-    from ledeline.corpus.tables import write_table
+    from ledeline.corpus.table_writer import write_table
     from ledeline.synth.newsroom import Story, generate
 
     with Bars(Console(stderr=True)) as bars:

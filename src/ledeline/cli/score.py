@@ -60,13 +60,13 @@ def score(
     if per_pair is not None:
         write(per_pair, per_pair_lines(scored.scores), [outputs, *reference, compare or ""])
     if as_json:
-        print(json.dumps(scored.found))
+        print(json.dumps(scored.summary))
     elif per_pair != "-":
         from rich.console import Console
 
         from ledeline.cli.views.scores import score_table
 
-        Console().print(score_table(outputs, scored.found), soft_wrap=True)
+        Console().print(score_table(outputs, scored.summary), soft_wrap=True)
 
 
 def audit(

@@ -27,7 +27,7 @@ def train(
     """
     from rich.console import Console
 
-    from ledeline.cli.views.training import Screen, result_text
+    from ledeline.cli.views.training import TrainingView, result_text
     from ledeline.data.dataset import Dataset
     from ledeline.train.config import load_train_config
     from ledeline.train.loop import train as train_system
@@ -37,9 +37,9 @@ def train(
     settings = load_train_config(config, context.args, quiet=quiet)
     folder = run or Path("runs") / config.stem
     profile = Dataset(settings.data.dataset).tokenizer.profile
-    with Screen(Console(stderr=True, quiet=quiet), profile) as screen:
+    with TrainingView(Console(stderr=True, quiet=quiet), profile) as view:
         result = train_system(
-            settings, folder, resume=resume, max_minutes=max_minutes, callback=screen
+            settings, folder, resume=resume, max_minutes=max_minutes, callback=view
         )
     command = f"ledeline train {folder / 'config.toml'} --run {folder} --resume"
     Console(quiet=quiet).print(result_text(result, command), soft_wrap=True)

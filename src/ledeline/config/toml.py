@@ -95,8 +95,9 @@ def _fill_in(kind: type, table: dict[str, Any]) -> None:
 
     Those of a section with a `name` are for a user who names the same, or nothing.
     """
-    defaults_of = getattr(kind, "section_defaults", dict)
-    for section, defaults in defaults_of(plain(table)).items():
+    defaults_of = getattr(kind, "section_defaults", None)
+    found = {} if defaults_of is None else defaults_of(plain(table))
+    for section, defaults in found.items():
         given = table.get(section, {})
         name = defaults.get("name")
         if isinstance(given, dict) and plain(given.get("name", name), str) == name:

@@ -1,7 +1,7 @@
-"""Pairs from the outside world: tables, parallel text, Annotated Gigaword, the synthetic newsroom.
+"""Reading pairs from files: tables, parallel text, Annotated Gigaword.
 
-A reader is a generator of rows in the order of the file. A row is a pair, a bad row with the
-reason, or a document that holds no pair; readers do not decide what happens to a bad row.
+A reader is a generator of rows in the order of the file. A row is a pair, an invalid row with the
+reason, or a document that gives no pair. Readers do not decide what happens to an invalid row.
 """
 
 import datetime
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Pair(NamedTuple):
-    """A lede and its headline, as they stand in the file."""
+    """A lede and its headline, as they are in the file."""
 
     lede: str
     headline: str
@@ -18,27 +18,27 @@ class Pair(NamedTuple):
     line: int
 
 
-class BadRow(NamedTuple):
-    """A place in a file that is no pair, and why."""
+class InvalidRow(NamedTuple):
+    """A row of a file that cannot be read as a pair, and why."""
 
     file: str
-    line: int  # counted from 1; 0 where the whole file is meant
+    line: int  # counted from 1; 0 stands for the whole file
     reason: str
-    text: str  # the start of what stood there, for the rejects file
+    text: str  # the start of the row, for the rejects file
 
     def __str__(self) -> str:
         place = f"{self.file}: line {self.line}" if self.line else self.file
         return f"{place}: {self.reason}"
 
 
-class BadHeader(BadRow):
-    """A header, or what stands for one, without which no row of the table can be read."""
+class InvalidHeader(InvalidRow):
+    """An invalid header or schema, without which no row of the table can be read."""
 
     __slots__ = ()
 
 
-class NoPair(NamedTuple):
-    """A sound document that gives no pair by a rule of its format; counted under that rule."""
+class SkippedDocument(NamedTuple):
+    """A valid document that gives no pair; it is counted under the rule that says so."""
 
     file: str
     line: int
@@ -46,4 +46,4 @@ class NoPair(NamedTuple):
     text: str
 
 
-Row = Pair | BadRow | NoPair
+Row = Pair | InvalidRow | SkippedDocument

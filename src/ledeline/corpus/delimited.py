@@ -1,4 +1,4 @@
-"""Delimited files: the records of CSV and TSV, and how a table of text is written."""
+"""Delimited files: read and write the rows of CSV and TSV."""
 
 import csv
 import io
@@ -6,65 +6,65 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from ledeline.corpus.lines import decode, encoding_reason
+from ledeline.corpus.lines import decode, encoding_error
 
-FIELD_LIMIT_CHARACTERS: Final = 16 << 20  # a quote left open must not eat the whole file
+FIELD_LIMIT_CHARACTERS: Final = 16 << 20  # so that an open quote does not take the whole file
 DELIMITERS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-AMBIGUOUS: Final = "the delimiter is ambiguous"  # so the fault of such a header begins
+AMBIGUOUS_DELIMITER: Final = "the delimiter is ambiguous"  # the first words of that error
 
 _NAMES: Final = {delimiter: name for name, delimiter in DELIMITERS.items()}
 
 
 class Dialect(NamedTuple):
-    """How a table of text is written, beside its values."""
+    """How a delimited file is written."""
 
     delimiter: str = ","
     line_end: str = "\n"
-    mark: str = ""  # a byte order mark, or nothing
+    byte_order_mark: str = ""  # or the mark
 
 
-class Record(NamedTuple):
-    """One record of a delimited file."""
+class DelimitedRow(NamedTuple):
+    """One row of a delimited file."""
 
     line: int  # where it starts
     fields: list[str]
-    fault: str  # why the fields cannot be used, or nothing
+    error: str  # why the fields cannot be used, or ""
     text: bytes  # its first line
 
 
-class Delimited(NamedTuple):
-    """A delimited file whose header was read."""
+class DelimitedTable(NamedTuple):
+    """A delimited file whose header has been read."""
 
-    header: Record | None  # none where there are blank lines only
-    records: Iterator[Record]  # the others
+    header: DelimitedRow | None  # None if there are only blank lines
+    rows: Iterator[DelimitedRow]  # the other rows
     delimiter: str
     line_end: str  # of the header
-    between: str = ""  # what to say after a list of the columns, where it is not the usual
+    column_note: str = ""  # said behind a list of the columns if the delimiter is not a comma
 
 
 # --- TSV ------------------------------------------------------------------------------------------
 
 
-def open_tsv(lines: Iterable[bytes]) -> Delimited:
-    """Read the header of a file without any quoting: a record a line, its fields between tabs."""
-    records = _tsv_records(lines)
-    header = next(records, None)
-    return Delimited(header, records, "\t", line_end(header.text if header else b""))
+def open_tsv(lines: Iterable[bytes]) -> DelimitedTable:
+    """Read the header of a TSV file: one row per line, fields between tabs, no quotes."""
+    rows = _tsv_rows(lines)
+    header = next(rows, None)
+    return DelimitedTable(header, rows, "\t", line_end(header.text if header else b""))
 
 
-def _tsv_records(lines: Iterable[bytes]) -> Iterator[Record]:
+def _tsv_rows(lines: Iterable[bytes]) -> Iterator[DelimitedRow]:
     for number, raw in enumerate(lines, start=1):
         line = raw.removesuffix(b"\r")
         if not line:
             continue
         try:
-            yield Record(number, decode(line).split("\t"), "", raw)
+            yield DelimitedRow(number, decode(line).split("\t"), "", raw)
         except UnicodeDecodeError as error:
-            yield Record(number, [], encoding_reason(error), raw)
+            yield DelimitedRow(number, [], encoding_error(error), raw)
 
 
 def tsv_line(values: Sequence[str], end: str = "\n") -> str:
-    """Return a record of a tab-separated file; a ValueError says that a value does not fit."""
+    """Return a row of a TSV file; a value with a tab or a line end is a ValueError."""
     if any(character in value for value in values for character in "\t\n\r"):
         raise ValueError("has a tab or a line end, which TSV cannot hold; write CSV instead")
     return "\t".join(values) + end
@@ -75,42 +75,41 @@ def tsv_line(values: Sequence[str], end: str = "\n") -> str:
 
 def open_csv(
     lines: Iterable[bytes], names: Sequence[str], delimiter: str | None = None
-) -> Delimited:
-    """Read the header of a CSV file; where the delimiter is not given, the header shows it.
+) -> DelimitedTable:
+    """Read the header of a CSV file, and detect the delimiter if it is not given.
 
-    It is the comma where all columns of these names stand between commas, else the one delimiter
-    between which they stand. Where that is none or several, the header cannot be used: it has a
-    fault, or lacks one of the names.
+    It is the comma if that gives all columns of these names, else the only delimiter that does. If
+    there is none or several, the header cannot be used: it lacks a column, or has an error.
     """
-    source, fault = iter(lines), ""
+    source, error = iter(lines), ""
     if delimiter is None:
-        delimiter, fault, seen = _find_delimiter(source, names)
+        delimiter, error, seen = _find_delimiter(source, names)
         source = chain(seen, source)
     numbered = _CsvLines(source)
-    records = _csv_records(numbered, delimiter)
-    header = next(records, None)
-    if header and fault:
-        header = header._replace(fault=fault)
-    between = "" if delimiter == "," else f", between {_NAMES[delimiter]}s"
-    return Delimited(header, records, delimiter, line_end(numbered.last), between)
+    rows = _csv_rows(numbered, delimiter)
+    header = next(rows, None)
+    if header and error:
+        header = header._replace(error=error)
+    note = "" if delimiter == "," else f", between {_NAMES[delimiter]}s"
+    return DelimitedTable(header, rows, delimiter, line_end(numbered.last), note)
 
 
 def _find_delimiter(lines: Iterator[bytes], names: Sequence[str]) -> tuple[str, str, list[bytes]]:
-    """Return the delimiter, why it is not clear if so, and the lines that were read to find it."""
+    """Return the delimiter, an error if it is ambiguous, and the lines read to find it."""
     seen: list[bytes] = []
     headers: dict[str, list[str]] = {}
     for delimiter in DELIMITERS.values():
-        header = next(_csv_records(_CsvLines(_again(seen, lines)), delimiter), None)
-        headers[delimiter] = [] if header is None or header.fault else header.fields
+        header = next(_csv_rows(_CsvLines(_again(seen, lines)), delimiter), None)
+        headers[delimiter] = [] if header is None or header.error else header.fields
         if delimiter == "," and _has_all(headers[","], names):
             return delimiter, "", seen
     fitting = [one for one, fields in headers.items() if _has_all(fields, names)]
     if len(fitting) > 1:
         found = " and ".join(f"between {_NAMES[one]}s" for one in fitting)
-        return fitting[0], f"{AMBIGUOUS}: the columns are found {found}", seen
+        return fitting[0], f"{AMBIGUOUS_DELIMITER}: the columns are found {found}", seen
     if fitting:
         return fitting[0], "", seen
-    most = max(headers, key=lambda one: len(headers[one]))  # for the sentence that lists them
+    most = max(headers, key=lambda one: len(headers[one]))  # for the error that lists the columns
     return most, "", seen
 
 
@@ -119,45 +118,45 @@ def _has_all(fields: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _again(seen: list[bytes], lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines that were seen, then further ones, which are kept there too."""
+    """Yield the lines in ``seen``, then further ones, which are added to it."""
     yield from tuple(seen)
     for line in lines:
         seen.append(line)
         yield line
 
 
-def _csv_records(lines: "_CsvLines", delimiter: str) -> Iterator[Record]:
-    """Yield the records of a file with strict quotes; after a bad one, go on at the next line."""
+def _csv_rows(lines: "_CsvLines", delimiter: str) -> Iterator[DelimitedRow]:
+    """Yield the rows of a file with strict quotes; after an invalid one, go on at the next line."""
     csv.field_size_limit(max(csv.field_size_limit(), FIELD_LIMIT_CHARACTERS))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        lines.begin_record()
+        lines.begin_row()
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            fault = _csv_fault(str(error), delimiter, lines.start, lines.number)
-            yield Record(lines.start, [], lines.fault or fault, lines.first)
+            reason = _csv_error(str(error), delimiter, lines.start, lines.number)
+            yield DelimitedRow(lines.start, [], lines.error or reason, lines.first)
             continue
         if fields is None:
             return
         if fields:  # a blank line has none
-            yield Record(lines.start, fields, lines.fault, lines.first)
+            yield DelimitedRow(lines.start, fields, lines.error, lines.first)
 
 
 class _CsvLines:
-    """The lines that ``csv`` asks for, with a note of where the current record began."""
+    """The lines that ``csv`` reads, and where the current row began."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self._lines = iter(lines)
         self.number = 0
-        self.last = b""  # that was asked for
-        self.begin_record()
+        self.last = b""  # line that was read
+        self.begin_row()
 
-    def begin_record(self) -> None:
-        """Forget the last record."""
+    def begin_row(self) -> None:
+        """Start a new row."""
         self.start = self.number + 1
         self.first = b""
-        self.fault = ""
+        self.error = ""
 
     def __iter__(self) -> "_CsvLines":
         return self
@@ -171,12 +170,12 @@ class _CsvLines:
             return decode(line) + "\n"
         except UnicodeDecodeError as error:
             where = "it" if self.number == self.start else f"line {self.number}"
-            self.fault = f"{where} is {encoding_reason(error)}"
+            self.error = f"{where} is {encoding_error(error)}"
             return line.decode("utf-8", errors="replace") + "\n"
 
 
-def _csv_fault(error: str, delimiter: str, start: int, end: int) -> str:
-    """Say in our words what ``csv`` found wrong, and which lines went with it."""
+def _csv_error(error: str, delimiter: str, start: int, end: int) -> str:
+    """Say in our words what ``csv`` found wrong, and which lines are lost."""
     reasons = {
         "unexpected end of data": "a quote is opened and never closed",
         "field larger": f"a field is longer than {FIELD_LIMIT_CHARACTERS:,} characters, "
@@ -189,7 +188,7 @@ def _csv_fault(error: str, delimiter: str, start: int, end: int) -> str:
 
 
 def csv_line(values: Sequence[str], delimiter: str = ",", end: str = "\n") -> str:
-    """Return a record of a CSV file, each field in quotes."""
+    """Return a row of a CSV file, with each field in quotes."""
     buffer = io.StringIO(newline="")
     quoted = csv.writer(buffer, delimiter=delimiter, lineterminator=end, quoting=csv.QUOTE_ALL)
     quoted.writerow(values)
@@ -197,5 +196,5 @@ def csv_line(values: Sequence[str], delimiter: str = ",", end: str = "\n") -> st
 
 
 def line_end(line: bytes) -> str:
-    """Return what ended a line that was read without its line feed."""
+    """Return the end of a line that was read without its line feed."""
     return "\r\n" if line.endswith(b"\r") else "\n"

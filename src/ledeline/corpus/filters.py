@@ -1,7 +1,7 @@
-"""Which pairs are fit for training: the rules of Rush et al. (NAMAS) and a few of ours.
+"""Filters for training pairs: the rules of Rush et al. (NAMAS) and a few of ours.
 
-Each rule has a name and a verdict on the words of both sides; a `Report` counts what each rule
-dropped and keeps three examples.
+Each rule has a name, and keeps or drops a pair by its words. A `FilterReport` counts what each rule
+dropped, with three examples.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ NAMAS_BLOCKLIST: Final = (
 )  # fmt: skip
 
 Words = Sequence[str]
-Rule = tuple[str, Callable[[Words, Words], bool]]  # its name, and whether it keeps a pair
+Rule = tuple[str, Callable[[Words, Words], bool]]  # a name, and whether it keeps a pair
 
 NUM_EXAMPLES: Final = 3
 
@@ -31,7 +31,7 @@ class Filter:
     def __init__(self, config: FilterConfig) -> None:
         self.rules = _rules(config)
 
-    def verdict(self, lede: Words, headline: Words) -> str | None:
+    def dropped_by(self, lede: Words, headline: Words) -> str | None:
         """The name of the first rule that drops the pair, or None if it is kept.
 
         The headline still has its punctuation.
@@ -48,7 +48,7 @@ def _rules(config: FilterConfig) -> list[Rule]:
         rules.append(("lede without period", lambda lede, _: "." in lede))
     markers = (*config.blocklist, *(NAMAS_BLOCKLIST if config.namas_blocklist else ()))
     if markers:
-        rules.append(("blocked headline", _unblocked(markers, config.blocklist_match)))
+        rules.append(("blocked headline", _not_blocked(markers, config.blocklist_match)))
     lengths = (
         ("lede too short", config.min_lede_words, lambda lede, _: len(lede)),
         ("headline too short", config.min_headline_words, lambda _, headline: len(headline)),
@@ -57,7 +57,7 @@ def _rules(config: FilterConfig) -> list[Rule]:
     )
     rules += [(name, _at_least(limit, size)) for name, limit, size in lengths if limit]
     if config.min_shared_words:
-        rules.append(("too few shared words", _sharing(config)))
+        rules.append(("too few shared words", _shares_words(config)))
     return rules
 
 
@@ -65,7 +65,7 @@ def _at_least(limit: int, size: Callable[[Words, Words], int]) -> Callable[[Word
     return lambda lede, headline: size(lede, headline) >= limit
 
 
-def _unblocked(markers: Words, match: str) -> Callable[[Words, Words], bool]:
+def _not_blocked(markers: Words, match: str) -> Callable[[Words, Words], bool]:
     if match == "word":
         blocked = {marker.strip().lower() for marker in markers}
         return lambda _, headline: blocked.isdisjoint(word.lower() for word in headline)
@@ -78,7 +78,7 @@ def _unblocked(markers: Words, match: str) -> Callable[[Words, Words], bool]:
     return keeps
 
 
-def _sharing(config: FilterConfig) -> Callable[[Words, Words], bool]:
+def _shares_words(config: FilterConfig) -> Callable[[Words, Words], bool]:
     def long_words(words: Words) -> set[str]:
         return {word.lower() for word in words if len(word) >= config.shared_word_length}
 
@@ -87,37 +87,37 @@ def _sharing(config: FilterConfig) -> Callable[[Words, Words], bool]:
     )
 
 
-class Example(NamedTuple):
-    """A dropped pair; `place` is file and line where they are still known."""
+class DroppedPair(NamedTuple):
+    """A dropped pair; `place` is its file and line, if they are still known."""
 
     lede: str
     headline: str
     place: str = ""
 
 
-class Report:
+class FilterReport:
     """How many pairs of each split were read and kept, and what each rule dropped."""
 
     def __init__(self) -> None:
         self.read: dict[str, int] = {}
         self.kept: dict[str, int] = {}
         self.dropped: dict[str, dict[str, int]] = {}
-        self.examples: dict[str, dict[str, list[Example]]] = {}
+        self.examples: dict[str, dict[str, list[DroppedPair]]] = {}
 
     def count_read(self, split: str, number: int = 1) -> None:
-        """Count documents or pairs that came in."""
+        """Count documents or pairs that were read."""
         self.read[split] = self.read.get(split, 0) + number
 
     def move(self, split: str, other: str, number: int) -> None:
-        """Count pairs that were read for one split and drawn for another."""
+        """Count pairs that were read for one split and sampled for another."""
         self.count_read(split, -number)
         self.count_read(other, number)
 
     def count_kept(self, split: str, number: int) -> None:
-        """Set how many pairs the split has in the end."""
+        """Set how many pairs of the split were kept."""
         self.kept[split] = number
 
-    def drop(self, split: str, rule: str, examples: Iterable[Example], number: int = 1) -> None:
+    def drop(self, split: str, rule: str, examples: Iterable[DroppedPair], number: int = 1) -> None:
         """Count pairs that a rule dropped; the first few examples are kept."""
         rules = self.dropped.setdefault(split, {})
         rules[rule] = rules.get(rule, 0) + number
@@ -125,7 +125,7 @@ class Report:
         kept.extend(islice(examples, NUM_EXAMPLES - len(kept)))
 
     def summary(self, split: str) -> str:
-        """What was dropped of a split, in a few words."""
+        """What was dropped from a split, in a few words."""
         dropped = self.dropped.get(split, {})
         return ", ".join(f"{rule} {number}" for rule, number in dropped.items()) or "nothing"
 

@@ -1,15 +1,15 @@
 """Pairs from Annotated Gigaword (LDC2012T21), by the rules of Rush et al. (2015).
 
-A document comes in one of two layouts, told apart document by document:
+A document has one of two layouts, which is detected for each document:
 
 - lines: after a line ``<HEADLINE>`` one bracketed parse, after a line ``<P>`` one bracketed parse
-  per sentence up to ``</P>``. Such a file need not be sound XML, so its lines are scanned;
+  per sentence up to ``</P>``. Such a file need not be valid XML, so its lines are scanned;
 - tokens: ``DOC > HEADLINE, DATELINE, sentences/sentence/tokens/token/word`` as the annotation API
   of the corpus describes it; each document is parsed as XML of its own.
 
 Rules 1 to 5 are those of the paper's scripts. Like them, we read bytes: a digit is one of 0 to 9,
-white space is that of ASCII, and entities stay as they are written (``&amp;``). Documents with an
-empty word are passed over here rather than by the filter. Two deviations:
+white space is that of ASCII, and entities stay as they are (``&amp;``). Documents with an empty
+word are skipped here and not by the filter. Two deviations:
 
 - a headline without a paragraph is not paired with the next document's paragraph;
 - a paragraph without a period does not end in the word ``</P>``.
@@ -24,8 +24,8 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow, NoPair, Pair, Row
-from ledeline.corpus.lines import BrokenStream, decode, encoding_reason, excerpt, read_lines
+from ledeline.corpus import InvalidRow, Pair, Row, SkippedDocument
+from ledeline.corpus.lines import FileReadError, decode, encoding_error, excerpt, read_lines
 
 DOCUMENT_LIMIT_BYTES: Final = 64 << 20
 ARCHIVE_SUFFIXES: Final = (".xml.gz", ".xml", ".gz")
@@ -35,11 +35,11 @@ _IDENTIFIER: Final = re.compile(rb"<DOC\b[^>]*?\bid\s*=\s*[\"']([^\"'>]*)", re.I
 _DAY: Final = re.compile(rb"(?<![0-9])([0-9]{4})([0-9]{2})([0-9]{2})(?![0-9])")
 _TOKEN_LAYOUT: Final = re.compile(rb"<sentences\b|<tokens\b|<HEADLINE>[^\S\n]*[^\s]")
 _DECLARATION: Final = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-_PARSE: Final = re.compile(rb"\([^\s()]*\s*\(")  # no plain headline starts with two brackets
+_PARSE: Final = re.compile(rb"\([^\s()]*\s*\(")  # no plain headline begins with two brackets
 _DIGITS: Final = bytes.maketrans(b"0123456789", b"##########")
 _SPLIT_NAME: Final = re.compile(r"([A-Za-z]{3})/([A-Za-z]{3})_eng_[0-9]{4}(?:0[1-9]|1[0-2])")
 
-Words = list[bytes]
+ByteWords = list[bytes]
 
 
 class _Document(NamedTuple):
@@ -56,8 +56,8 @@ class _Document(NamedTuple):
         return b"\n".join(line for _, line in self.lines)
 
 
-class _Unsound(Exception):
-    """A document cannot be used; ``place`` is the index of the line that shows it."""
+class _InvalidDocument(Exception):
+    """A document cannot be used; ``place`` is the index of the line with the error."""
 
     def __init__(self, place: int, reason: str) -> None:
         super().__init__(place, reason)
@@ -66,17 +66,17 @@ class _Unsound(Exception):
 
 
 def read_gigaword(path: Path) -> Iterator[Row]:
-    """Yield a row per document of a file, plain or compressed."""
+    """Yield one row per document of a file, plain or compressed."""
     num_documents = 0
     for document in _documents(path):
         num_documents += 1
-        yield document if isinstance(document, BadRow) else _row(str(path), document)
+        yield document if isinstance(document, InvalidRow) else _row(str(path), document)
     if not num_documents:
-        yield BadRow(str(path), 0, "there is no <DOC> in the file", "")
+        yield InvalidRow(str(path), 0, "there is no <DOC> in the file", "")
 
 
-def _documents(path: Path) -> Iterator[_Document | BadRow]:
-    """Cut a file into documents, one of them in memory at a time."""
+def _documents(path: Path) -> Iterator[_Document | InvalidRow]:
+    """Split a file into documents, with one of them in memory at a time."""
     file = str(path)
     lines: list[tuple[int, bytes]] = []  # of the open document
     size = 0
@@ -84,7 +84,7 @@ def _documents(path: Path) -> Iterator[_Document | BadRow]:
         for number, piece in _pieces(path):
             if piece.startswith(b"<DOC") and _DOCUMENT_TAGS.match(piece):
                 if lines:
-                    yield _cut_off(file, lines, f"before the next one starts on line {number}")
+                    yield _incomplete(file, lines, f"before the next one starts on line {number}")
                 lines, size = [], 0
             elif not lines:
                 yield from _between(file, number, piece)
@@ -95,14 +95,14 @@ def _documents(path: Path) -> Iterator[_Document | BadRow]:
             if piece.endswith(b"</DOC>"):
                 yield _whole(file, lines, size)
                 lines = []
-    except BrokenStream as broken:
-        yield broken.row(path)
+    except FileReadError as broken:
+        yield broken.invalid_row(path)
     if lines:
-        yield _cut_off(file, lines, "before the file ends")
+        yield _incomplete(file, lines, "before the file ends")
 
 
 def _pieces(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered lines, cut so that a document starts and ends where one does."""
+    """Yield numbered lines, split where a document starts or ends within a line."""
     for number, line in enumerate(read_lines(path), start=1):
         if b"DOC" not in line:
             yield number, line
@@ -112,52 +112,52 @@ def _pieces(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, piece
 
 
-def _between(file: str, number: int, piece: bytes) -> Iterator[BadRow]:
-    """Look at a line that is in no document; most do not matter."""
+def _between(file: str, number: int, piece: bytes) -> Iterator[InvalidRow]:
+    """Check a line outside documents; most are ignored."""
     if piece.endswith(b"</DOC>"):
-        yield BadRow(file, number, "</DOC> closes no document", excerpt(piece))
+        yield InvalidRow(file, number, "</DOC> without <DOC>", excerpt(piece))
     elif b"<!ENTITY" in piece:
-        yield BadRow(file, number, "entities must not be declared", excerpt(piece))
+        yield InvalidRow(file, number, "entities must not be declared", excerpt(piece))
 
 
-def _cut_off(file: str, lines: list[tuple[int, bytes]], where: str) -> BadRow:
+def _incomplete(file: str, lines: list[tuple[int, bytes]], where: str) -> InvalidRow:
     number, line = lines[0]
-    return BadRow(file, number, f"the document is cut off: no </DOC> {where}", excerpt(line))
+    return InvalidRow(file, number, f"the document is incomplete: no </DOC> {where}", excerpt(line))
 
 
-def _whole(file: str, lines: list[tuple[int, bytes]], size: int) -> _Document | BadRow:
+def _whole(file: str, lines: list[tuple[int, bytes]], size: int) -> _Document | InvalidRow:
     if size <= DOCUMENT_LIMIT_BYTES:
         return _Document(lines)
     number, line = lines[0]
     reason = f"the document is longer than {DOCUMENT_LIMIT_BYTES:,} bytes"
-    return BadRow(file, number, reason, excerpt(line))
+    return InvalidRow(file, number, reason, excerpt(line))
 
 
 def _row(file: str, document: _Document) -> Row:
     text = document.text
     try:
-        _refuse_declarations(document, text)
+        _check_declarations(document, text)
         by_tokens = _TOKEN_LAYOUT.search(text)
         headline, lede = _by_tokens(document, text) if by_tokens else _by_lines(document)
-    except _Unsound as unsound:
-        number, line = document.lines[unsound.place]
-        return BadRow(file, number, unsound.reason, excerpt(line))
+    except _InvalidDocument as error:
+        number, line = document.lines[error.place]
+        return InvalidRow(file, number, error.reason, excerpt(line))
     if headline is None or lede is None:
         rule = "no headline" if headline is None else "no paragraph"
-        return NoPair(file, document.line, rule, excerpt(document.lines[0][1]))
+        return SkippedDocument(file, document.line, rule, excerpt(document.lines[0][1]))
     if b"" in headline or b"" in lede:
-        return NoPair(file, document.line, "empty word", excerpt(document.lines[0][1]))
+        return SkippedDocument(file, document.line, "empty word", excerpt(document.lines[0][1]))
     return Pair(_joined(lede), _joined(headline), _date(text), file, document.line)
 
 
-def _refuse_declarations(document: _Document, text: bytes) -> None:
+def _check_declarations(document: _Document, text: bytes) -> None:
     if _DECLARATION.search(text):
         for place, (_, line) in enumerate(document.lines):
             if _DECLARATION.search(line):
-                raise _Unsound(place, "a document must not declare a type or entities")
+                raise _InvalidDocument(place, "a document must not declare a type or entities")
 
 
-def _joined(words: Words) -> str:
+def _joined(words: ByteWords) -> str:
     return decode(b" ".join(words))
 
 
@@ -171,7 +171,7 @@ def _date(text: bytes) -> datetime.date | None:
         return None
 
 
-def _by_lines(document: _Document) -> tuple[Words | None, Words | None]:
+def _by_lines(document: _Document) -> tuple[ByteWords | None, ByteWords | None]:
     """Return the words of the headline and of the first paragraph after it (rule 1)."""
     lines = [line.strip() for _, line in document.lines]
     if b"<HEADLINE>" not in lines:
@@ -184,7 +184,9 @@ def _by_lines(document: _Document) -> tuple[Words | None, Words | None]:
         return headline, None
     start = lines.index(b"<P>", place)
     if b"</P>" not in lines[start:]:
-        raise _Unsound(start, "the paragraph is cut off: no </P> before the document ends")
+        raise _InvalidDocument(
+            start, "the paragraph is incomplete: no </P> before the document ends"
+        )
     end = lines.index(b"</P>", start)
     sentences = [place for place in range(start + 1, end) if lines[place]]
     if not sentences:
@@ -196,7 +198,7 @@ def _utf8(place: int, line: bytes) -> bytes:
     try:
         decode(line)
     except UnicodeDecodeError as error:
-        raise _Unsound(place, encoding_reason(error)) from None
+        raise _InvalidDocument(place, encoding_error(error)) from None
     return line
 
 
@@ -208,9 +210,9 @@ def _repaired(parse: bytes) -> bytes:
     return parse.translate(_DIGITS)
 
 
-def _lede(parses: Iterable[bytes]) -> Words:
+def _lede(parses: Iterable[bytes]) -> ByteWords:
     """Return the words of the sentences up to the first with a period (rule 4)."""
-    words: Words = []
+    words: ByteWords = []
     for parse in parses:
         words += _parse_words(parse)
         if b"(. .)" in parse:
@@ -218,17 +220,17 @@ def _lede(parses: Iterable[bytes]) -> Words:
     return _until_period(words)
 
 
-def _parse_words(parse: bytes) -> Words:
+def _parse_words(parse: bytes) -> ByteWords:
     """Return the leaves of a parse: what comes before closing brackets (rule 5)."""
     return [piece.strip(b")") for piece in parse.split() if piece.endswith(b")")]
 
 
-def _until_period(words: Words) -> Words:
+def _until_period(words: ByteWords) -> ByteWords:
     """Return the words up to and with the first period (rule 5)."""
     return words[: words.index(b".") + 1] if b"." in words else words
 
 
-def _by_tokens(document: _Document, text: bytes) -> tuple[Words | None, Words | None]:
+def _by_tokens(document: _Document, text: bytes) -> tuple[ByteWords | None, ByteWords | None]:
     """Return the words of the headline and of the first sentences.
 
     This layout has no paragraphs: without a period, all sentences are taken.
@@ -239,7 +241,7 @@ def _by_tokens(document: _Document, text: bytes) -> tuple[Words | None, Words | 
     sentences = root.findall(".//sentences/sentence")
     if not sentences:
         return headline, None
-    lede: Words = []
+    lede: ByteWords = []
     for sentence in sentences:
         words = [_token_word(word.text or "") for word in sentence.iterfind("tokens/token/word")]
         lede += words
@@ -252,14 +254,14 @@ def _parsed(document: _Document, text: bytes) -> ElementTree.Element:
     try:
         _utf8(0, text)
         return ElementTree.fromstring(text)
-    except _Unsound:
+    except _InvalidDocument:
         for place, (_, line) in enumerate(document.lines):
             _utf8(place, line)  # names the line
         raise
     except ElementTree.ParseError as error:
         place = min(error.position[0], len(document.lines)) - 1
         reason = f"the document is not valid XML: {str(error).partition(':')[0]}"
-        raise _Unsound(place, reason) from None
+        raise _InvalidDocument(place, reason) from None
 
 
 def _token_word(text: str) -> bytes:
@@ -268,7 +270,7 @@ def _token_word(text: str) -> bytes:
     return pieces[-1].strip(b")") if pieces else b""
 
 
-def _headline_words(text: str) -> Words | None:
+def _headline_words(text: str) -> ByteWords | None:
     """Return the words of a headline, be it a parse or plain text; None if there is nothing."""
     line = escape(text).encode("utf-8").strip()
     if not line:
@@ -289,8 +291,8 @@ def read_split_list(path: Path) -> list[str]:
             name = line.decode("utf-8", errors="backslashreplace").strip()
             if name:
                 names.append(_split_name(path, number, name))
-    except BrokenStream as broken:
-        raise CorpusError(str(broken.row(path))) from broken
+    except FileReadError as broken:
+        raise CorpusError(str(broken.invalid_row(path))) from broken
     return names
 
 
@@ -299,8 +301,8 @@ def _split_name(path: Path, number: int, text: str) -> str:
     match = _SPLIT_NAME.fullmatch(name)
     if match is None or match[1].lower() != match[2].lower():
         raise CorpusError(
-            f"{path}: line {number}: {excerpt(text)!r} is not the name of a Gigaword file, such "
-            "as afp/afp_eng_199405"
+            f"{path}: line {number}: {excerpt(text)!r} is not the name of a Gigaword file, such as "
+            "afp/afp_eng_199405"
         )
     return name
 
@@ -308,7 +310,7 @@ def _split_name(path: Path, number: int, text: str) -> str:
 def split_files(root: Path, names: list[str]) -> list[Path]:
     """Return the files of a split in a folder, in order.
 
-    A file is looked for as it is named, then in whatever case the folder has it.
+    If a file is not found under its name, upper and lower case are ignored.
     """
     files = {name: _archive(root, name) for name in names}
     if None in files.values():

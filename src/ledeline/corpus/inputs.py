@@ -1,4 +1,4 @@
-"""Where texts to write headlines for come from: a file, standard input, or the command line."""
+"""Inputs with texts to write headlines for: a file, standard input, or the command line."""
 
 import os
 import select
@@ -11,132 +11,138 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from ledeline.core.errors import ConfigError, CorpusError
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.delimited import DELIMITERS, Dialect
-from ledeline.corpus.kinds import Kind, count_rows, input_kind, looks_like_a_file, named_kind
-from ledeline.corpus.lines import BrokenStream, RawLines, is_binary
+from ledeline.corpus.formats import (
+    FileFormat,
+    count_rows,
+    format_by_name,
+    input_format,
+    looks_like_file_name,
+)
+from ledeline.corpus.lines import FileReadError, RawLines, is_binary
 from ledeline.corpus.records import (
     SOURCE,
-    Layout,
-    Opened,
+    InputLayout,
+    OpenedInput,
     Record,
     open_lines,
-    read_head,
+    read_header,
     read_records,
     text_record,
-    with_mark,
+    with_byte_order_mark,
 )
 
-_BLOCK_BYTES: Final = 1 << 16  # what a pipe holds
-_TEXT: Final = Layout("txt")
+_BLOCK_BYTES: Final = 1 << 16  # the capacity of a pipe
+_PLAIN_TEXT: Final = InputLayout("txt")
 
 
 class Input(Protocol):
-    """Texts with the rows they stand in."""
+    """Texts, and the rows that they come from."""
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """What messages call it."""
 
     @property
-    def noun(self) -> str:
-        """What the line of a record counts."""
+    def unit(self) -> str:
+        """What is counted in messages: a line, or a text."""
 
     @property
-    def kind(self) -> Kind:
-        """What it is made of."""
+    def file_format(self) -> FileFormat:
+        """Its format."""
 
     @property
-    def is_typed(self) -> bool:
-        """Whether somebody types it."""
+    def is_terminal(self) -> bool:
+        """Whether it is a terminal, where somebody types."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table, those of the first object for JSON lines."""
+        """The columns of the table, for JSON lines those of the first object."""
 
     @property
     def dialect(self) -> Dialect:
         """How its lines are written."""
 
     @property
-    def can_be_read_again(self) -> bool:
-        """Whether `records` gives the same each time it is called."""
+    def is_repeatable(self) -> bool:
+        """Whether `records` can be called again."""
 
-    def records(self, *, whole: bool) -> Iterator[Record | BadRow]:
-        """The records in order; without `whole` perhaps only with the column of the texts."""
+    def records(self, *, whole: bool) -> Iterator[Record | InvalidRow]:
+        """The records in order; without `whole`, they may have the column of the texts only."""
 
-    def waits(self) -> bool:
-        """Whether the next record is not there yet."""
+    def would_block(self) -> bool:
+        """Whether reading the next record would have to wait."""
 
     def num_rows(self) -> int | None:
-        """About how many records there are, where that is cheap to say."""
+        """About how many records there are, or None if counting them would be slow."""
 
 
-class File:
-    """The records of a file: a table, or a text a line."""
+class FileInput:
+    """The records of a file: a table, or one text per line."""
 
-    noun: Final = "line"
-    is_typed: Final = False
-    can_be_read_again: Final = True
+    unit: Final = "line"
+    is_terminal: Final = False
+    is_repeatable: Final = True
 
     def __init__(
         self,
         path: Path,
         field: str | None = None,
-        kind: Kind | None = None,
+        file_format: FileFormat | None = None,
         delimiter: str | None = None,
     ) -> None:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise CorpusError(f"{path} is a pipe or a device; give it as standard input")
         self.path, self.field, self.name = path, field, str(path)
-        self.kind = kind or _kind_found(path)
-        self._layout = Layout(self.kind, field, delimiter)
-        self.columns, self.dialect = read_head(path, self._layout)
+        self.file_format = file_format or _detect_format(path)
+        self._layout = InputLayout(self.file_format, field, delimiter)
+        self.columns, self.dialect = read_header(path, self._layout)
 
-    def records(self, *, whole: bool) -> Iterator[Record | BadRow]:
+    def records(self, *, whole: bool) -> Iterator[Record | InvalidRow]:
         """The records of the file."""
         return read_records(self.path, self.field, whole=whole, layout=self._layout)
 
-    def waits(self) -> bool:
-        """A file is there."""
+    def would_block(self) -> bool:
+        """A file never has to wait."""
         return False
 
     def num_rows(self) -> int | None:
         """About how many records there are."""
-        return count_rows(self.path, self.kind)
+        return count_rows(self.path, self.file_format)
 
 
-def _kind_found(path: Path) -> Kind:
-    """What a file holds; one that is taken for text must look like it."""
-    kind = input_kind(path)
-    if named_kind(path) is None and is_binary(path):
+def _detect_format(path: Path) -> FileFormat:
+    """The format of a file; one that is read as plain text must look like text."""
+    file_format = input_format(path)
+    if format_by_name(path) is None and is_binary(path):
         raise CorpusError(
             f"{path}: this is not a text file; set its format with --format: txt, jsonl, csv, tsv "
             "or parquet"
         )
-    return kind
+    return file_format
 
 
-class Texts:
-    """Texts at hand, such as those on the command line; the line of each is its number."""
+class TextInput:
+    """Texts of the command line; the line of each is its number."""
 
     name: Final = "command line"
-    noun: Final = "text"
-    kind: Final = "txt"
-    is_typed: Final = False
+    unit: Final = "text"
+    file_format: Final = "txt"
+    is_terminal: Final = False
     columns: Final = (SOURCE,)
     dialect: Final = Dialect()
-    can_be_read_again: Final = True
+    is_repeatable: Final = True
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = tuple(texts)
 
-    def records(self, *, whole: bool) -> Iterator[Record | BadRow]:  # noqa: ARG002 - there is no more
+    def records(self, *, whole: bool) -> Iterator[Record | InvalidRow]:  # noqa: ARG002 - there are no more columns
         """One for each text."""
         return (text_record(text, number) for number, text in enumerate(self._texts, start=1))
 
-    def waits(self) -> bool:
-        """They are there."""
+    def would_block(self) -> bool:
+        """Texts never have to wait."""
         return False
 
     def num_rows(self) -> int | None:
@@ -144,35 +150,35 @@ class Texts:
         return len(self._texts)
 
 
-class Stream:
-    """The records of a pipe or a terminal as their lines come; they can be read once.
+class StreamInput:
+    """The records of a pipe or a terminal, as their lines arrive; they can be read once.
 
-    It reads the file descriptor itself, with no thread and no buffer of Python's, so that a signal
-    ends the waiting and `waits` knows all that has come.
+    It reads the file descriptor directly, without a thread or Python's buffer. So a signal ends the
+    waiting, and `would_block` knows everything that has arrived.
     """
 
-    noun: Final = "line"
-    can_be_read_again: Final = False
+    unit: Final = "line"
+    is_repeatable: Final = False
 
     def __init__(
-        self, descriptor: int, name: str = "standard input", layout: Layout = _TEXT
+        self, descriptor: int, name: str = "standard input", layout: InputLayout = _PLAIN_TEXT
     ) -> None:
-        if layout.kind == "parquet":
+        if layout.file_format == "parquet":
             raise ConfigError(
                 f"--format parquet: {name} cannot be Parquet; name a file with --input"
             )
         self._descriptor, self.name, self._layout = descriptor, name, layout
-        self.kind, self.is_typed = layout.kind, os.isatty(descriptor)
-        self._raw = RawLines(iter(self._read, b""))
-        self._ahead: deque[bytes] = deque()  # whole lines that have come
+        self.file_format, self.is_terminal = layout.file_format, os.isatty(descriptor)
+        self._raw = RawLines(iter(self._read_bytes, b""))
+        self._ahead: deque[bytes] = deque()  # complete lines that have arrived
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the header, or of the first object, which must be a sound one then."""
-        if self.kind != "jsonl":
+        """The columns of the header, or of the first JSON object, which must be valid."""
+        if self.file_format != "jsonl":
             return self._opened.columns
         first = next(self._opened.records, None)
-        if isinstance(first, BadRow):
+        if isinstance(first, InvalidRow):
             raise CorpusError(f"{first}; correct it, because the first object names the columns")
         if first is None:
             return ()
@@ -182,79 +188,79 @@ class Stream:
     @property
     def dialect(self) -> Dialect:
         """How its lines are written."""
-        return with_mark(self._opened.dialect, self._raw)
+        return with_byte_order_mark(self._opened.dialect, self._raw)
 
     @cached_property
-    def _opened(self) -> Opened:
-        """The header is waited for where it is asked for, and not before."""
+    def _opened(self) -> OpenedInput:
+        """Wait for the header only when it is needed."""
         return open_lines(self.name, self._lines(), self._layout)
 
-    def records(self, *, whole: bool) -> Iterator[Record | BadRow]:  # noqa: ARG002 - all is there
-        """One for each line, or for the lines of a record of CSV, once it is whole."""
+    def records(self, *, whole: bool) -> Iterator[Record | InvalidRow]:  # noqa: ARG002 - always whole
+        """One for each line, or for the lines of a CSV row, once they are complete."""
         return self._opened.records
 
     def _lines(self) -> Iterator[bytes]:
         while self._ahead or self._advance():
             yield self._ahead.popleft()
 
-    def waits(self) -> bool:
-        """Take in what has come; whether that is no whole line."""
+    def would_block(self) -> bool:
+        """Read what has arrived; whether there is no complete line yet."""
         while not self._ahead and select.select([self._descriptor], [], [], 0)[0]:
-            if not self._take_run():
+            if not self._read_block():
                 return False
         return not self._ahead
 
     def num_rows(self) -> int | None:
-        """Nobody knows."""
+        """Unknown."""
         return None
 
     def _advance(self) -> bool:
-        """Wait for a whole line; False where there is none any more."""
+        """Wait for a complete line; False at the end."""
         while not self._ahead:
-            if not self._take_run():
+            if not self._read_block():
                 return False
         return True
 
-    def _take_run(self) -> bool:
-        """Take in the lines of the next block; False at the end."""
+    def _read_block(self) -> bool:
+        """Read the lines of the next block; False at the end."""
         try:
-            lines = next(self._raw.runs, None)
-        except BrokenStream as broken:
+            lines = next(self._raw.by_block, None)
+        except FileReadError as broken:
             if not broken.line:
-                return False  # nothing came at all
+                return False  # nothing arrived at all
             place = f"{self.name}: line {broken.line}"
             raise CorpusError(f"{place}: {broken.reason}") from None
         self._ahead.extend(lines or ())
         return lines is not None
 
-    def _read(self) -> bytes:
+    def _read_bytes(self) -> bytes:
         return os.read(self._descriptor, _BLOCK_BYTES)
 
 
-def find_input(
+def open_input(
     texts: Sequence[str],
     file: Path | None,
     field: str | None,
-    kind: Kind | None = None,
+    file_format: FileFormat | None = None,
     delimiter: str = "auto",
 ) -> Input:
-    """Texts, or a file, or standard input where there is neither or only ``-``.
+    """Texts, or a file, or standard input if there is neither or only ``-``.
 
-    ``kind`` says what a file or standard input holds, where its name does not. ``delimiter`` is a
-    name in `DELIMITERS`, or ``auto``.
+    ``file_format`` is that of a file or of standard input; None: the name tells it. ``delimiter``
+    is a name in `DELIMITERS`, or ``auto``.
     """
     if texts and file is not None:
         raise ConfigError("give ledes or --input, not both")
     path = None if str(file) == "-" else file
-    found = kind or (named_kind(path) if path else None) or "txt"
+    found = file_format or (format_by_name(path) if path else None) or "txt"
     if delimiter != "auto" and found != "csv":
         raise ConfigError(
             f"--delimiter {delimiter}: only CSV has a delimiter; leave it out, or use --format csv"
         )
     if path is not None:
-        return File(path, field, kind, DELIMITERS.get(delimiter))
+        return FileInput(path, field, file_format, DELIMITERS.get(delimiter))
     if texts and list(texts) != ["-"]:
-        return _texts(texts, field, kind)
+        return _text_input(texts, field, file_format)
     if field is not None and found == "txt":
         raise ConfigError(
             f"--field {field}: only a table has columns; name one with --input, or set the "
@@ -262,22 +268,26 @@ def find_input(
         )
     if sys.stdin is None:
         raise ConfigError("standard input is closed; give a lede, or a file with --input")
-    layout = Layout(found, field, DELIMITERS.get(delimiter))
-    return Stream(sys.stdin.fileno(), layout=layout)
+    layout = InputLayout(found, field, DELIMITERS.get(delimiter))
+    return StreamInput(sys.stdin.fileno(), layout=layout)
 
 
-def _texts(texts: Sequence[str], field: str | None, kind: Kind | None) -> Texts:
-    _refuse_files(texts)
+def _text_input(
+    texts: Sequence[str], field: str | None, file_format: FileFormat | None
+) -> TextInput:
+    _check_not_files(texts)
     if field is not None:
         raise ConfigError(f"--field {field}: only a table has columns; name one with --input")
-    if kind is not None:
-        raise ConfigError(f"--format {kind}: only a file has a format; name one with --input")
-    return Texts(texts)
+    if file_format is not None:
+        raise ConfigError(
+            f"--format {file_format}: only a file has a format; name one with --input"
+        )
+    return TextInput(texts)
 
 
-def _refuse_files(texts: Sequence[str]) -> None:
-    """Refuse the name of a file, for which somebody would get a headline."""
-    for text in filter(looks_like_a_file, texts):
+def _check_not_files(texts: Sequence[str]) -> None:
+    """Raise an error for a text that is a file name, not a lede."""
+    for text in filter(looks_like_file_name, texts):
         if os.path.exists(text):  # noqa: PTH110 - never fails
             raise ConfigError(f"{text} is a file; to read its ledes, use --input {text}")
         raise ConfigError(

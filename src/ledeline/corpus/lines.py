@@ -1,8 +1,8 @@
 r"""Lines of a text file, plain or compressed.
 
-A line ends with ``\n`` alone; a line separator of Unicode, a form feed or a lone carriage return
-is part of it. Files that end in ``.gz`` or ``.zst`` are unpacked and packed on the way. Nothing
-here holds more of a file than a block and a line.
+A line ends with ``\n`` only; a line separator of Unicode, a form feed or a lone carriage return is
+part of it. Files that end in ``.gz`` or ``.zst`` are decompressed and compressed. At most a block
+and a line of a file are in memory.
 """
 
 import gzip
@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 
 BLOCK_BYTES: Final = 1 << 20
-LINE_LIMIT_BYTES: Final = 64 << 20  # a longer "line" is no text, and would fill the memory
+LINE_LIMIT_BYTES: Final = 64 << 20  # a longer "line" is not text, and would fill the memory
 EXCERPT_CHARACTERS: Final = 200
 COMPRESSION_SUFFIXES: Final = (".gz", ".zst")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
-_BREAKS: Final = (EOFError, OSError, zlib.error)
+_READ_ERRORS: Final = (EOFError, OSError, zlib.error)
 
 
-class BrokenStream(Exception):
-    """The lines of a file end before they should; all whole lines before were given.
+class FileReadError(Exception):
+    """A file cannot be read to its end; all complete lines before were yielded.
 
-    ``line`` is the first one that could not be given, or 0 where the whole file is meant.
+    ``line`` is the first line that could not be read, or 0 for the whole file.
     """
 
     def __init__(self, line: int, reason: str) -> None:
@@ -37,90 +37,90 @@ class BrokenStream(Exception):
         self.line = line
         self.reason = reason
 
-    def row(self, path: Path) -> BadRow:
-        """Return the bad row that says so."""
-        return BadRow(str(path), self.line, self.reason, "")
+    def invalid_row(self, path: Path) -> InvalidRow:
+        """Return the invalid row that reports it."""
+        return InvalidRow(str(path), self.line, self.reason, "")
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    r"""Yield the lines of a file without their end, be it ``\n`` or ``\r\n``.
+    r"""Yield the lines of a file without their end, ``\n`` or ``\r\n``.
 
-    A file that cannot be opened is a ``CorpusError``; one that is empty or whose data break off is
-    a ``BrokenStream``.
+    A file that cannot be opened is a ``CorpusError``; one that is empty or truncated is a
+    ``FileReadError``.
     """
     for line in RawLines(read_blocks(path)):
         yield line.removesuffix(b"\r")
 
 
 class RawLines:
-    """Lines as ``read_lines`` gives them, with a carriage return before the end left in place.
+    """Lines like those of ``read_lines``, but a carriage return before the end is kept.
 
-    They can be read once.
+    They can be read only once.
     """
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._start = bytearray()
-        self.runs = line_runs(_noted(blocks, self._start))
+        self.by_block = split_lines(_with_start(blocks, self._start))
 
     @property
-    def has_mark(self) -> bool:
-        """Whether a byte order mark stood before the first line, once that was read."""
+    def has_byte_order_mark(self) -> bool:
+        """Whether there was a byte order mark before the first line, once that was read."""
         return self._start == BYTE_ORDER_MARK
 
     def __iter__(self) -> Iterator[bytes]:
-        for lines in self.runs:
+        for lines in self.by_block:
             yield from lines
 
 
-def _noted(blocks: Iterable[bytes], start: bytearray) -> Iterator[bytes]:
-    """Yield blocks, and note as many of the first bytes as a byte order mark has."""
+def _with_start(blocks: Iterable[bytes], start: bytearray) -> Iterator[bytes]:
+    """Yield the blocks, and copy the first bytes, as many as a byte order mark has."""
     for block in blocks:
         start += block[: len(BYTE_ORDER_MARK) - len(start)]
         yield block
 
 
-def line_runs(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield for each block the lines that end in it, and last the line without an end."""
+def split_lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield for each block the lines that end in it, and finally the last line without an end."""
     number = 0
-    pieces: list[bytes] = []  # of the line that is not whole yet
+    pieces: list[bytes] = []  # of the line that is not complete yet
     try:
         for block in blocks:
             lines = block.split(b"\n")
             pieces.append(lines[0])
             if len(lines) == 1:
-                _refuse_endless(number + 1, pieces)
+                _check_line_length(number + 1, pieces)
                 yield []
                 continue
             lines[0] = _joined(pieces, number)
             pieces = [lines.pop()]
             number += len(lines)
             yield lines
-    except _BREAKS as error:
-        raise BrokenStream(number + 1, _break_reason(error)) from error
+    except _READ_ERRORS as error:
+        raise FileReadError(number + 1, _truncation(error)) from error
     last = _joined(pieces, number)
     if last:
         yield [last]
     elif not number:
-        raise BrokenStream(0, "the file is empty")
+        raise FileReadError(0, "the file is empty")
 
 
 def _joined(pieces: list[bytes], number: int) -> bytes:
-    """Join the pieces of the line after ``number`` others; a mark may precede the first."""
+    """Join the pieces of the line after ``number`` others, without a byte order mark."""
     line = b"".join(pieces)
     return line if number else line.removeprefix(BYTE_ORDER_MARK)
 
 
-def _refuse_endless(line: int, pieces: list[bytes]) -> None:
+def _check_line_length(line: int, pieces: list[bytes]) -> None:
     if sum(map(len, pieces)) > LINE_LIMIT_BYTES:
-        raise BrokenStream(line, f"the line is longer than {LINE_LIMIT_BYTES:,} bytes")
+        raise FileReadError(line, f"the line is longer than {LINE_LIMIT_BYTES:,} bytes")
 
 
-def _break_reason(error: BaseException) -> str:
-    return f"the file breaks off here: {error}"
+def _truncation(error: BaseException) -> str:
+    return f"the file cannot be read beyond this point: {error}"
 
 
 def read_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the unpacked bytes of a file; a break is raised after all that came before it."""
+    """Yield the decompressed bytes of a file; an error is raised after all bytes before it."""
     with open_file(path) as handle:
         match path.suffix.lower():
             case ".gz":
@@ -133,17 +133,17 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 
 
 def is_binary(path: Path) -> bool:
-    """Whether a file begins as no text does, with a NUL; one that breaks off there may be text."""
+    """Whether the first block of a file has a NUL byte, which text does not have."""
     try:
         return b"\0" in next(read_blocks(path), b"")
-    except _BREAKS:
+    except _READ_ERRORS:
         return False
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading, or say in one sentence why that cannot be."""
+    """Open a file for reading; an error says in one sentence why it cannot be opened."""
     if path.is_dir():
-        raise CorpusError(f"{path}: this is a folder; name the file in it that holds the text")
+        raise CorpusError(f"{path}: this is a folder; name a file in it")
     try:
         return path.open("rb")
     except FileNotFoundError:
@@ -154,9 +154,9 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def _gzip_blocks(handle: BinaryIO) -> Iterator[bytes]:
-    """Unpack one member after another.
+    """Decompress one member after another.
 
-    ``read1`` and not ``read``: the latter loses what it has gathered when the data break off.
+    ``read1`` is used because ``read`` loses what it has collected when the data are truncated.
     """
     with gzip.GzipFile(fileobj=handle) as stream:
         while block := stream.read1(BLOCK_BYTES):
@@ -164,10 +164,10 @@ def _gzip_blocks(handle: BinaryIO) -> Iterator[bytes]:
 
 
 def _zstd_blocks(handle: BinaryIO) -> Iterator[bytes]:
-    """Unpack one frame after another.
+    """Decompress one frame after another.
 
-    Where the data break off, pyarrow has filled the block with what came before but does not say
-    how far. The block was all zeros, so its last line end is a true one: whole lines are kept.
+    If the data are truncated, pyarrow has written what came before into the block, but does not say
+    how much. The block was all zeros, so its last line end is a real one: complete lines are kept.
     """
     import pyarrow as pa  # here, so that other files can be read without it
 
@@ -185,22 +185,22 @@ def _zstd_blocks(handle: BinaryIO) -> Iterator[bytes]:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """Give a file that can be read at any place: itself, or its contents in a temporary file."""
+def decompressed(path: Path) -> Iterator[Path]:
+    """Give a path to the decompressed file: the file itself, or a temporary copy."""
     if path.suffix.lower() not in COMPRESSION_SUFFIXES:
         with open_file(path) as handle:
             if not handle.read(1):
-                raise BrokenStream(0, "the file is empty")
+                raise FileReadError(0, "the file is empty")
         yield path
         return
     with tempfile.NamedTemporaryFile() as copy:
         try:
             copy.writelines(read_blocks(path))
-        except _BREAKS as error:
-            raise BrokenStream(0, _break_reason(error)) from error
+        except _READ_ERRORS as error:
+            raise FileReadError(0, _truncation(error)) from error
         copy.flush()
         if not copy.tell():
-            raise BrokenStream(0, "the file is empty")
+            raise FileReadError(0, "the file is empty")
         yield Path(copy.name)
 
 
@@ -209,13 +209,13 @@ def decode(line: bytes) -> str:
     return line.decode("utf-8")
 
 
-def encoding_reason(error: UnicodeDecodeError) -> str:
+def encoding_error(error: UnicodeDecodeError) -> str:
     """Say where a line stops being UTF-8."""
     return f"not UTF-8: byte 0x{error.object[error.start]:02x} at byte {error.start + 1}"
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a text can be written, which one with half a character (a surrogate) cannot."""
+    """Whether a text can be encoded; one with a lone surrogate cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -224,22 +224,22 @@ def is_encodable(text: str) -> bool:
 
 
 def excerpt(text: bytes | str) -> str:
-    r"""Return the start of what stood in a file; bytes that are no text show as ``\xff``."""
+    r"""Return the start of a text for a message; bytes that are not UTF-8 become ``\xff``."""
     if isinstance(text, bytes):
-        # a character is of four bytes at most, so none of those shown is cut in two
+        # a character has at most four bytes, so that none of those shown is cut in two
         text = text[: 4 * EXCERPT_CHARACTERS + 4].decode("utf-8", errors="backslashreplace")
     return text[:EXCERPT_CHARACTERS].rstrip("\r\n")
 
 
-def table_suffix(path: Path) -> str:
-    """Return the suffix of the format, in lower case: ``.csv`` for ``pairs.CSV.gz``."""
+def format_suffix(path: Path) -> str:
+    """Return the suffix that tells the format, in lower case: ``.csv`` for ``pairs.CSV.gz``."""
     if path.suffix.lower() in COMPRESSION_SUFFIXES:
         path = path.with_suffix("")
     return path.suffix.lower()
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write lines that bring their own ends, packed as the suffix of the name says."""
+    """Write lines that have their line ends, compressed if the suffix of the name says so."""
     data = (line.encode("utf-8") for line in lines)
     match path.suffix.lower():
         case ".gz":
@@ -256,11 +256,11 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _gzip_writer(handle: BinaryIO) -> gzip.GzipFile:
-    """Pack with neither name nor time in the header: the same lines give the same bytes."""
+    """Compress without name and time in the header, so that the same lines give the same bytes."""
     return gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0)
 
 
 def json_line(value: object) -> str:
-    """Return a line of JSON; half a character, which no file can hold, is written as an escape."""
+    """Return a line of JSON; lone surrogates, which no file can hold, are escaped."""
     line = json.dumps(value, ensure_ascii=False) + "\n"
     return line if is_encodable(line) else json.dumps(value) + "\n"

@@ -1,4 +1,4 @@
-"""From the file names of a configuration to rows."""
+"""Find the files that a configuration names, and read their rows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,25 +8,25 @@ from ledeline.config import CorpusConfig
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import Row
 from ledeline.corpus.delimited import DELIMITERS
+from ledeline.corpus.formats import count_rows, format_by_name
 from ledeline.corpus.gigaword import read_gigaword, read_split_list, split_files
-from ledeline.corpus.kinds import count_rows, named_kind
 from ledeline.corpus.parallel import read_parallel
 from ledeline.corpus.tables import read_table
 
 
 class Source(NamedTuple):
-    """What is read as one stream: a file, or a lede file with its headline file."""
+    """Files that are read as one stream: a file, or a lede file with its headline file."""
 
     paths: tuple[Path, ...]
 
     def num_rows(self) -> int | None:
-        """About how many rows there are, where that is cheap to say (for the progress bar)."""
-        kind = named_kind(self.paths[0])
-        return None if kind is None else count_rows(self.paths[0], kind)
+        """About how many rows there are, for the progress bar; None if counting would be slow."""
+        file_format = format_by_name(self.paths[0])
+        return None if file_format is None else count_rows(self.paths[0], file_format)
 
 
 def find_sources(config: CorpusConfig, names: tuple[str, ...]) -> list[Source]:
-    """The sources that names in the configuration stand for."""
+    """The sources that the file names of a configuration match."""
     if config.format == "gigaword":
         paths = [path for name in names for path in _gigaword_paths(config.root, name)]
         return [Source((path,)) for path in paths]
@@ -42,7 +42,7 @@ def find_sources(config: CorpusConfig, names: tuple[str, ...]) -> list[Source]:
 
 
 def read_source(config: CorpusConfig, source: Source, *, dated: bool) -> Iterator[Row]:
-    """The rows of a source; `dated` where the split needs the date column."""
+    """The rows of a source; `dated` says whether the split needs the date column."""
     if config.format == "parallel":
         return read_parallel(*source.paths)
     if config.format == "gigaword":

@@ -1,4 +1,4 @@
-"""Training, validation and test: which pair belongs where."""
+"""Split pairs into training, validation and test."""
 
 import datetime
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ import numpy as np
 from ledeline.config import SplitConfig
 from ledeline.core.errors import ConfigError
 from ledeline.core.shuffle import permutation
-from ledeline.corpus.filters import Report
-from ledeline.corpus.store import Numbers, StoredPairs
+from ledeline.corpus.filters import FilterReport
+from ledeline.corpus.pair_store import IntArray, StoredPairs
 
 TRAIN, VALID, TEST = "train", "valid", "test"
 SPLITS = (TRAIN, VALID, TEST)
 
 
 def split_by_date(config: SplitConfig, date: datetime.date | None) -> str:
-    """The split of a pair by its date; one without a date trains."""
+    """The split of a pair by its date; a pair without a date is for training."""
     if date and config.test_from and date >= config.test_from:
         return TEST
     if date and config.valid_from and date >= config.valid_from:
@@ -25,14 +25,14 @@ def split_by_date(config: SplitConfig, date: datetime.date | None) -> str:
     return TRAIN
 
 
-class Days:
-    """From when to when pairs are; as a string, what to do about a date that is not among them."""
+class DateRange:
+    """The first and the last date of the pairs; as a string, advice about a date outside it."""
 
     def __init__(self) -> None:
         self._first, self._last = datetime.date.max, datetime.date.min
 
-    def count(self, date: datetime.date | None) -> None:
-        """Take in the date of a pair."""
+    def add(self, date: datetime.date | None) -> None:
+        """Add the date of a pair."""
         if date:
             self._first, self._last = min(self._first, date), max(self._last, date)
 
@@ -42,15 +42,15 @@ class Days:
         return f"choose another date: the pairs are from {self._first} to {self._last}"
 
 
-def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) -> str:
-    """Say that a split leaves fewer than half of the pairs for training, or nothing."""
+def small_training_warning(config: SplitConfig, read: Mapping[str, int], days: DateRange) -> str:
+    """A warning if a split leaves fewer than half of the pairs for training, else nothing."""
     if config.by == "files" or (config.by == "random" and config.pool == VALID):
         return ""  # nothing is taken from training
     keys, valid, test = ("num_valid", "num_test"), config.num_valid, config.num_test
-    way_on = "draw fewer"
+    advice = "draw fewer"
     if config.by == "date":
         keys, valid, test = ("valid_from", "test_from"), read.get(VALID, 0), read.get(TEST, 0)
-        way_on = str(days)
+        advice = str(days)
     train = read.get(TRAIN, 0)
     if train >= valid + test:
         return ""
@@ -58,14 +58,14 @@ def little_training(config: SplitConfig, read: Mapping[str, int], days: Days) ->
     leave = "leave" if len(given) > 1 else "leaves"
     return (
         f"{' and '.join(given)} {leave} only {train:,} of {train + valid + test:,} pairs for "
-        f"training ({valid:,} for validation, {test:,} for the test); {way_on}"
+        f"training ({valid:,} for validation, {test:,} for the test); {advice}"
     )
 
 
-def draw(config: SplitConfig, pairs: StoredPairs) -> tuple[Numbers, Numbers, Numbers]:
-    """Draw validation and test pairs at random: rows of validation, of test, and the rest.
+def sample_held_out(config: SplitConfig, pairs: StoredPairs) -> tuple[IntArray, IntArray, IntArray]:
+    """Sample validation and test pairs at random: rows of validation, of test, and the rest.
 
-    No pair is drawn twice, be it in the pool twice. Each part keeps the order of the pool.
+    No pair is sampled twice, even if the pool has it twice. Each part keeps the order of the pool.
     """
     order = permutation(config.seed, 0, len(pairs))
     _, firsts = np.unique(pairs.hashes[order], return_index=True)
@@ -83,18 +83,18 @@ def draw(config: SplitConfig, pairs: StoredPairs) -> tuple[Numbers, Numbers, Num
     return valid, test, rest
 
 
-class Part(NamedTuple):
-    """Some of the pairs of a store."""
+class SplitPart(NamedTuple):
+    """Some of the stored pairs, by their rows."""
 
     pairs: StoredPairs
-    rows: Numbers
+    rows: IntArray
 
 
 def split_pools(
-    config: SplitConfig, pools: Mapping[str, StoredPairs], days: Days, report: Report
-) -> dict[str, Part]:
-    """The parts of the pools that train, validate and test; empty ones are left out."""
-    parts = {pool: Part(pairs, np.arange(len(pairs))) for pool, pairs in pools.items()}
+    config: SplitConfig, pools: Mapping[str, StoredPairs], days: DateRange, report: FilterReport
+) -> dict[str, SplitPart]:
+    """The parts of the pools for training, validation and test; empty ones are left out."""
+    parts = {pool: SplitPart(pairs, np.arange(len(pairs))) for pool, pairs in pools.items()}
     if config.by == "date":
         for key, first, split in (
             ("valid_from", config.valid_from, VALID),
@@ -106,20 +106,20 @@ def split_pools(
                 )
     if config.by == "random":
         pool = config.pool
-        valid, test, rest = draw(config, pools[pool])
+        valid, test, rest = sample_held_out(config, pools[pool])
         if pool == TRAIN:
-            parts[TRAIN] = Part(pools[pool], rest)
+            parts[TRAIN] = SplitPart(pools[pool], rest)
         else:
             report.drop(pool, "not drawn", [], len(rest))
         for split, rows in ((VALID, valid), (TEST, test)):
             if len(rows) or split == pool:
-                parts[split] = Part(pools[pool], rows)
+                parts[split] = SplitPart(pools[pool], rows)
                 report.move(pool, split, len(rows))
     return {split: part for split, part in parts.items() if len(part.rows) or split == TRAIN}
 
 
-def repeated(part: Part, held_out: list[Part]) -> Numbers:
-    """Those rows of a part whose pair, both sides alike, stands in a held-out part too."""
+def held_out_duplicates(part: SplitPart, held_out: list[SplitPart]) -> IntArray:
+    """The rows of a part whose pair, lede and headline, also occurs in a held-out part."""
     theirs = [other.pairs.hashes[other.rows] for other in held_out]
     ours = part.pairs.hashes[part.rows]
     suspects = part.rows[np.isin(ours, np.concatenate([ours[:0], *theirs]))]
@@ -127,7 +127,7 @@ def repeated(part: Part, held_out: list[Part]) -> Numbers:
         return suspects
     exact = {_content(other.pairs, row) for other in held_out for row in other.rows.tolist()}
     same = [_content(part.pairs, row) in exact for row in suspects.tolist()]
-    found: Numbers = suspects[np.array(same)]
+    found: IntArray = suspects[np.array(same)]
     return found
 
 

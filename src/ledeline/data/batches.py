@@ -1,4 +1,4 @@
-"""Batches of a split: first which pairs, by number and in which order; then the pairs themselves.
+"""Batches of a split: first the plan of an epoch, which pairs in which order; then their ids.
 
 Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
 """
@@ -14,53 +14,52 @@ from ledeline.core.shuffle import permutation, random_keys
 from ledeline.data.dataset import Batch, Ids, Split
 
 
-class Position(NamedTuple):
-    """A place in the endless sequence of batches: so many batches of this epoch are done."""
+class BatchPosition(NamedTuple):
+    """Where training is in the sequence of batches: how many of this epoch are done."""
 
     epoch: int
     batch: int
 
 
-START: Final = Position(0, 0)
-FULL_ROWS: Final = 32  # a rectangle that is filled up has a multiple of them, or all that may be
+START: Final = BatchPosition(0, 0)
+ROW_MULTIPLE: Final = 32  # a batch that is filled up has a multiple of these rows, or a full batch
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The batches of an epoch, as numbers of rows; nothing is read yet."""
+class EpochPlan:
+    """The batches of an epoch, as row numbers; no pair is read yet."""
 
     order: Ids  # all rows, those of a batch side by side
-    bounds: Ids  # (batches, 2): where each batch lies in it, in the order they come
-    heights: Ids  # (batches,): rows of each rectangle where it is filled up
-    source_widths: Ids  # (batches,): I of each rectangle
-    headline_widths: Ids  # (batches,): J of each rectangle
+    bounds: Ids  # (batches, 2): start and stop of each batch in `order`, in the order of batches
+    heights: Ids  # (batches,): B of each batch if it is filled up
+    source_widths: Ids  # (batches,): I of each batch
+    headline_widths: Ids  # (batches,): J of each batch
 
 
-class Draw(NamedTuple):
-    """The pairs of one batch, drawn but not gathered."""
+class PlannedBatch(NamedTuple):
+    """One batch of a plan; its pairs are not read yet."""
 
-    plan: Plan
-    number: int  # of the batch in its plan
+    plan: EpochPlan
+    number: int  # of the batch in the plan
 
     @property
     def rows(self) -> Ids:
-        """Where the pairs are in the split. (B,)."""
+        """The rows of the pairs in the split. (B,)."""
         start, stop = self.plan.bounds[self.number]
         return self.plan.order[start:stop]
 
 
 class Batches:
-    """The batches of a split, epoch after epoch, in an order that seed and epoch fix.
+    """The batches of a split, epoch after epoch, in an order that is fixed by seed and epoch.
 
-    With `equal_lengths` all sources of a batch have one length, so that no source is padded and
-    <pad> up to the source length is exactly the SPM's; otherwise a batch mixes lengths. In both a
-    pair comes once an epoch. The order is the same for any number of ranks: each rank takes every
-    `world_size`-th pair of the same batch (none, where a batch has fewer pairs than ranks).
+    With `equal_lengths`, all sources of a batch have the same length, so that no source is padded
+    and headlines are padded to the source length, as SPM needs it. Otherwise a batch mixes lengths.
+    Either way, each pair occurs once per epoch. The order is the same for any number of ranks: each
+    rank takes every `world_size`-th pair of a batch (none if a batch has fewer pairs than ranks).
 
-    Headlines with <eos> are as wide as the widest, rounded up to a `multiple`, but not beyond the
-    sources for that: so there are fewer shapes. Who fills batches up does so to one height for all
-    of a length: that of a full batch or, where a length has fewer pairs than that, little more than
-    it has.
+    Headline widths with <eos> are rounded up to a `multiple`, but not beyond the sources, so that
+    there are fewer shapes. `EpochPlan.heights` serves the same purpose: one height for all batches
+    of a source length, that of a full batch, or a little more than the pairs of that length.
     """
 
     def __init__(
@@ -84,27 +83,31 @@ class Batches:
         self._headline_lengths = split.headlines.lengths()
         lengths = self._source_lengths if equal_lengths else np.zeros(len(split), np.int64)
         longest = int(lengths.max(initial=0))
-        # Small numbers are sorted in one go through them.
+        # Small integers are sorted by radix sort.
         self._by_length = np.argsort(lengths.astype(np.min_scalar_type(longest)), kind="stable")
         ends = np.cumsum(np.bincount(lengths)).tolist() if len(split) else []
-        self._runs = list(zip([0, *ends], ends, strict=False))  # of one length each
-        self._bounds = _cut(self._runs, size)
-        self._heights = _heights(self._runs, size)
+        self._runs = list(zip([0, *ends], ends, strict=False))  # of sources of one length
+        self._bounds = _split_runs(self._runs, size)
+        self._heights = _padded_heights(self._runs, size)
 
     def __len__(self) -> int:
         """Batches in an epoch."""
         return len(self._bounds)
 
-    def after(self, position: Position = START) -> Iterator[tuple[Batch, Position]]:
-        """Every batch from a position on, each with the position behind it; never ends.
+    def iterate_from(
+        self, position: BatchPosition = START
+    ) -> Iterator[tuple[Batch, BatchPosition]]:
+        """Every batch from a position on, each with the position after it, without end.
 
-        A position saved with a batch goes on with the next one, whatever the rank or machine.
+        To resume behind a batch, start from its position; ranks and machines may differ.
         """
-        for draw, behind in self.draws(position):
-            yield self.gather(draw), behind
+        for planned, behind in self.planned_from(position):
+            yield self.read(planned), behind
 
-    def draws(self, position: Position = START) -> Iterator[tuple[Draw, Position]]:
-        """The same with the batches drawn but not gathered, which costs next to nothing.
+    def planned_from(
+        self, position: BatchPosition = START
+    ) -> Iterator[tuple[PlannedBatch, BatchPosition]]:
+        """The same, but the pairs are not read, which costs next to nothing.
 
         The next epoch is planned in the background.
         """
@@ -118,18 +121,20 @@ class Batches:
                 coming = planner.submit(self.plan, epoch + 1)
                 for number in range(done, len(self)):
                     last = number + 1 == len(self)
-                    behind = Position(epoch + 1, 0) if last else Position(epoch, number + 1)
-                    yield Draw(plan, number), behind
+                    behind = (
+                        BatchPosition(epoch + 1, 0) if last else BatchPosition(epoch, number + 1)
+                    )
+                    yield PlannedBatch(plan, number), behind
                 epoch, done = epoch + 1, 0
 
     def epoch(self, epoch: int) -> Iterator[Batch]:
         """The batches of one epoch."""
         plan = self.plan(epoch)
         for number in range(len(self)):
-            yield self.gather(Draw(plan, number))
+            yield self.read(PlannedBatch(plan, number))
 
-    def plan(self, epoch: int) -> Plan:
-        """What one epoch draws: pairs shuffled within their length, then batches shuffled."""
+    def plan(self, epoch: int) -> EpochPlan:
+        """The plan of one epoch: shuffle the pairs of each length, then the batches."""
         keys = random_keys(self._seed, 2 * epoch, len(self._by_length))[self._by_length]
         order = np.empty_like(self._by_length)
         for run in (slice(*run) for run in self._runs):
@@ -137,10 +142,10 @@ class Batches:
         turns = permutation(self._seed, 2 * epoch + 1, len(self))
         sources, headlines = self._widths(order)
         of_batches = self._bounds, self._heights, sources, headlines
-        return Plan(order, *(one[turns] for one in of_batches))
+        return EpochPlan(order, *(one[turns] for one in of_batches))
 
     def _widths(self, order: Ids) -> tuple[Ids, Ids]:
-        """Of the rectangles of each batch, before the batches are shuffled."""
+        """The widths of each batch, before the batches are shuffled."""
         if not len(self):
             return order, order
         sources, headlines = (
@@ -150,17 +155,17 @@ class Batches:
         rounded = -(-(headlines + 1) // self._multiple) * self._multiple - 1
         return sources, np.maximum(headlines, np.minimum(rounded, sources - 1))
 
-    def gather(self, draw: Draw) -> Batch:
-        """The pairs of a batch that are this rank's."""
-        rows, width = draw.rows, int(draw.plan.headline_widths[draw.number])
+    def read(self, planned: PlannedBatch) -> Batch:
+        """The pairs of a batch that this rank takes."""
+        rows, width = planned.rows, int(planned.plan.headline_widths[planned.number])
         mine = slice(self._rank, None, self._world_size)
         sources, source_lengths = (a[mine] for a in self.split.sources.padded(rows))
         headlines, headline_lengths = (a[mine] for a in self.split.headlines.padded(rows, width))
         return Batch(sources, source_lengths, headlines, headline_lengths, len(rows))
 
 
-def _cut(runs: list[tuple[int, int]], size: int) -> Ids:
-    """Cut runs into batches of at most `size`: (start, stop) of each."""
+def _split_runs(runs: list[tuple[int, int]], size: int) -> Ids:
+    """Split runs into batches of at most `size` rows: (start, stop) of each."""
     bounds = [
         (start, min(start + size, stop))
         for begin, stop in runs
@@ -169,8 +174,8 @@ def _cut(runs: list[tuple[int, int]], size: int) -> Ids:
     return np.array(bounds, np.int64).reshape(-1, 2)
 
 
-def _heights(runs: list[tuple[int, int]], size: int) -> Ids:
-    """Rows of each batch that `_cut` makes, once it is filled up."""
+def _padded_heights(runs: list[tuple[int, int]], size: int) -> Ids:
+    """Rows of each batch of `_split_runs` if it is filled up."""
     counts = np.diff(np.array(runs, np.int64).reshape(-1, 2)).squeeze(1)
-    heights = np.minimum(size, -(-counts // FULL_ROWS) * FULL_ROWS)
+    heights = np.minimum(size, -(-counts // ROW_MULTIPLE) * ROW_MULTIPLE)
     return np.repeat(heights, -(-counts // size))

@@ -1,8 +1,8 @@
-"""Encoded pairs on disk, and rectangles of them.
+"""Encoded pairs on disk, and padded batches of them.
 
 A dataset is a folder (`docs/dataset.md` has the format). Its arrays are memory-mapped, so opening
-costs milliseconds whatever the size; each block of a file is checked against its checksum when it
-is first touched, so nothing truncated or edited is ever used.
+takes milliseconds whatever the size. Each block of a file is checked against its checksum when it
+is first read, so that truncated or edited data are never used.
 
 Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
 """
@@ -41,7 +41,7 @@ class Dataset:
         folder = Path(folder)
         manifest = _read_manifest(folder)
         for name in SUBWORD_FILES:
-            _CheckedFile(folder / name, manifest["files"].get(name)).check_all()
+            _ChecksummedFile(folder / name, manifest["files"].get(name)).check_all()
         self.folder = folder
         self.checksum: str = manifest["checksum"]
         self.tokenizer = Tokenizer.read(folder, manifest["profile"])
@@ -57,7 +57,7 @@ class Dataset:
         return self.splits[split]
 
     def verify(self) -> None:
-        """Read everything once and refuse the dataset if a single bit differs."""
+        """Check the checksums of all files; a single wrong bit is an error."""
         for split in self.splits.values():
             for column in (split.sources, split.headlines):
                 column.ids.check_all()
@@ -79,9 +79,9 @@ class Split:
         return self.sources[pair], self.headlines[pair]
 
     def first(self, num_pairs: int) -> "Split":
-        """Its first pairs alone, in the same files."""
+        """Its first pairs only."""
         if not 0 <= num_pairs <= len(self):
-            raise ValueError(f"there are no {num_pairs} pairs among {len(self)}")
+            raise ValueError(f"{num_pairs} pairs are asked for, but the split has {len(self)}")
         part = copy(self)
         part.num_pairs = num_pairs
         part.sources = self.sources.first(num_pairs)
@@ -90,13 +90,13 @@ class Split:
 
 
 class Column:
-    """One side of a split: sequences of ids, end to end, and where each starts."""
+    """The sources or the headlines of a split: concatenated ids, and where each sequence starts."""
 
     def __init__(self, folder: Path, stem: str, dtype: str, files: Any) -> None:
         ids, starts = f"{stem}.ids.bin", f"{stem}.starts.bin"
-        self._end: int | None = None  # of the starts that are looked at
-        self.ids = _CheckedFile(folder / ids, files.get(ids), dtype)
-        self.starts = _CheckedFile(folder / starts, files.get(starts), "<i8")
+        self._end: int | None = None  # of `starts`, if not all sequences are used
+        self.ids = _ChecksummedFile(folder / ids, files.get(ids), dtype)
+        self.starts = _ChecksummedFile(folder / starts, files.get(starts), "<i8")
 
     def __getitem__(self, index: int) -> list[int]:
         start, stop = self.starts[index : index + 2]
@@ -104,7 +104,7 @@ class Column:
         return found
 
     def first(self, count: int) -> "Column":
-        """Its first sequences alone, in the same files."""
+        """Its first sequences only."""
         part = copy(self)
         part._end = count + 1
         return part
@@ -115,15 +115,12 @@ class Column:
         return lengths
 
     def joined(self) -> npt.NDArray[Any]:
-        """The ids of all sequences, end to end."""
+        """The ids of all sequences, concatenated."""
         ids: npt.NDArray[Any] = self.ids[: self.starts[: self._end][-1]]
         return ids
 
     def padded(self, rows: Ids, width: int = 0) -> tuple[Ids, Ids]:
-        """The sequences at `rows` with <pad> behind each, and their lengths.
-
-        They make a rectangle as wide as the longest, or of a width that is larger.
-        """
+        """The sequences at `rows`, padded to the longest or to `width`, and their lengths."""
         starts, stops = self.starts.at(rows), self.starts.at(rows + 1)
         lengths = stops - starts
         width = max(width, int(lengths.max(initial=0)))
@@ -134,19 +131,23 @@ class Column:
         return ids, lengths
 
 
-class _CheckedFile:
-    """A memory-mapped array that checks each block of its file when it is first read."""
+class _ChecksummedFile:
+    """A memory-mapped array; the checksum of a block is checked when it is first read."""
 
     def __init__(self, path: Path, about: Any, dtype: str = "|u1") -> None:
         if about is None:
-            raise DatasetError(f"{path.parent / DATASET_FILE} does not list {path.name}; {_ANEW}")
+            raise DatasetError(
+                f"{path.parent / DATASET_FILE} does not list {path.name}; {_PREPARE_AGAIN}"
+            )
         self._path, self._checksums = path, about["crc32"]
         try:
             size = path.stat().st_size
         except OSError as error:
-            raise DatasetError(f"{path}: {error.strerror}; {_ANEW}") from None
+            raise DatasetError(f"{path}: {error.strerror}; {_PREPARE_AGAIN}") from None
         if size != about["bytes"]:
-            raise DatasetError(f"{path} has {size} bytes instead of {about['bytes']}; {_ANEW}")
+            raise DatasetError(
+                f"{path} has {size} bytes instead of {about['bytes']}; {_PREPARE_AGAIN}"
+            )
         self._array: npt.NDArray[Any] = np.memmap(path, dtype, "r") if size else np.empty(0, dtype)
         self._checked = np.zeros(len(self._checksums), bool)
 
@@ -157,25 +158,27 @@ class _CheckedFile:
         return self._array[start:stop]
 
     def at(self, places: Ids) -> Ids:
-        """The values at these places, each checked."""
+        """The values at these places."""
         if not self._checked.all():
             self._check(np.unique(places * self._array.itemsize // BLOCK))
         found: Ids = self._array[places].astype(np.int64)
         return found
 
     def check_all(self) -> None:
-        """Check every block."""
+        """Check all blocks."""
         self._check(np.arange(len(self._checked)))
 
     def _check(self, blocks: Ids) -> None:
         for block in blocks[~self._checked[blocks]].tolist():
             piece = self._array.view(np.uint8)[block * BLOCK : (block + 1) * BLOCK]
             if zlib.crc32(piece.data) != self._checksums[block]:
-                raise DatasetError(f"{self._path} was changed after it was written; {_ANEW}")
+                raise DatasetError(
+                    f"{self._path} was changed after it was written; {_PREPARE_AGAIN}"
+                )
             self._checked[block] = True
 
 
-_ANEW = "prepare the dataset again"
+_PREPARE_AGAIN = "prepare the dataset again"
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
@@ -185,21 +188,21 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise DatasetError(f"{folder} is not a dataset: {DATASET_FILE}: {error.strerror}") from None
     except ValueError:
-        raise DatasetError(f"{path} is damaged; {_ANEW}") from None
+        raise DatasetError(f"{path} is damaged; {_PREPARE_AGAIN}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != DATASET_FORMAT:
         raise DatasetError(f"{path} does not describe a dataset of ledeline")
     if manifest.get("version") != VERSION:
         raise DatasetError(
             f"{folder} has format version {manifest.get('version')}, but this ledeline reads "
-            f"version {VERSION}; {_ANEW}"
+            f"version {VERSION}; {_PREPARE_AGAIN}"
         )
     if not checksum_matches(manifest):
-        raise DatasetError(f"{path} was changed after it was written; {_ANEW}")
+        raise DatasetError(f"{path} was changed after it was written; {_PREPARE_AGAIN}")
     if manifest.get("profile") not in list(PROFILES):
         known = " and ".join(PROFILES)
         raise DatasetError(
             f"{path} has the text profile {manifest.get('profile')}, but this ledeline knows "
-            f"{known}; {_ANEW}"
+            f"{known}; {_PREPARE_AGAIN}"
         )
     return manifest
 
@@ -207,8 +210,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 # --- writing ----------------------------------------------------------------------------------
 
 
-class Chunk(NamedTuple):
-    """Some encoded pairs: ids end to end, and how many belong to each pair."""
+class EncodedChunk(NamedTuple):
+    """Some encoded pairs: concatenated ids, and how many belong to each pair."""
 
     source_ids: npt.NDArray[Any]
     source_lengths: Ids
@@ -217,14 +220,14 @@ class Chunk(NamedTuple):
 
 
 class DatasetWriter:
-    """Writes the files of a dataset into a folder; `finish` makes it one."""
+    """Writes the files of a dataset into a folder; `finish` completes it."""
 
     def __init__(self, folder: Path, tokenizer: Tokenizer) -> None:
         self._folder, self._tokenizer = folder, tokenizer
         self._splits: dict[str, Any] = {}
         self._files = [*SUBWORD_FILES]
 
-    def write_split(self, name: str, chunks: Iterable[Chunk]) -> None:
+    def write_split(self, name: str, chunks: Iterable[EncodedChunk]) -> None:
         """Write a split from chunks of pairs, in order."""
         dtype = self._tokenizer.subwords.id_dtype.str
         with (
@@ -243,7 +246,7 @@ class DatasetWriter:
         }
 
     def finish(self) -> None:
-        """Write the sub-words and, last, the manifest that makes the folder a dataset."""
+        """Write the sub-words, and then the manifest, which makes the folder a dataset."""
         self._tokenizer.subwords.save(self._folder)
         manifest = {
             "format": DATASET_FORMAT,
@@ -251,7 +254,7 @@ class DatasetWriter:
             "profile": self._tokenizer.profile.name,
             "vocabulary": self._tokenizer.vocabulary_size,
             "splits": self._splits,
-            "files": {name: _checksums(self._folder / name) for name in self._files},
+            "files": {name: _file_checksums(self._folder / name) for name in self._files},
         }
         text = json.dumps(with_checksum(manifest))
         (self._folder / DATASET_FILE).write_text(text, encoding="utf-8")
@@ -279,24 +282,24 @@ class _ColumnWriter:
         self._starts.close()
 
 
-def _checksums(path: Path) -> dict[str, Any]:
+def _file_checksums(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         blocks = [zlib.crc32(block) for block in iter(lambda: file.read(BLOCK), b"")]
     return {"bytes": path.stat().st_size, "crc32": blocks}
 
 
-# --- rectangles -------------------------------------------------------------------------------
+# --- padded batches ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs of one step, as rectangles of ids, as wide as the whole batch on every rank."""
+    """The pairs of one step, padded to the width of the whole batch on every rank."""
 
-    sources: Ids  # (B, I), <pad> behind shorter ones
+    sources: Ids  # (B, I), padded
     source_lengths: Ids  # (B,)
-    headlines: Ids  # (B, J), without <eos>, <pad> behind shorter ones
+    headlines: Ids  # (B, J), without <eos>, padded
     headline_lengths: Ids  # (B,)
-    num_pairs: int  # of the whole batch, over all ranks; B is this rank's share
+    num_pairs: int  # of the whole batch over all ranks; B is the number of this rank
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
@@ -305,12 +308,12 @@ class Batch:
         return cls(*sources, *headlines, len(pairs))
 
     def targets(self, length: int) -> Ids:
-        """What the decoder learns to write: headline, <eos>, then <pad> up to `length`.
+        """The targets of the decoder: headline, <eos>, then <pad> up to `length`.
 
         With `length` = I of an equal-length batch this is the Y' of the paper. (B, length).
         """
         if length < int(self.headline_lengths.max(initial=0)) + 1:
-            raise ValueError(f"targets of length {length} have no room for headline and <eos>")
+            raise ValueError(f"targets of length {length} are too short for headline and <eos>")
         width = min(length, self.headlines.shape[1])
         targets = np.full((len(self.headlines), length), PAD, np.int64)
         targets[:, :width] = self.headlines[:, :width]
@@ -319,7 +322,7 @@ class Batch:
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
-    """Rows of ids as a rectangle, <pad> behind shorter ones, and their lengths. (B, I), (B,)."""
+    """Rows of ids, padded to the longest, and their lengths. (B, I), (B,)."""
     lengths = np.array([len(row) for row in rows], np.int64)
     ids = np.full((len(rows), int(lengths.max(initial=0))), PAD, np.int64)
     for row, into in zip(rows, ids, strict=True):

@@ -1,7 +1,7 @@
-"""From the outside world's text to a dataset: read, tokenise, filter, split, learn, encode, write.
+"""Prepare a dataset: read pairs, tokenise, filter, split, learn sub-words, encode, write.
 
-The corpus is read once, as a stream, into numbers of words on disk; what a corpus of any size needs
-in memory is its different words.
+The corpus is read once, as a stream, and stored on disk as word numbers. Only its distinct words
+are in memory.
 """
 
 import json
@@ -19,58 +19,59 @@ from ledeline.config.toml import to_toml
 from ledeline.core.atomic import atomic_folder
 from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.core.progress import Progress, no_progress, track_progress
-from ledeline.corpus import BadHeader, BadRow, NoPair, Pair, Row
-from ledeline.corpus.delimited import AMBIGUOUS
-from ledeline.corpus.filters import NUM_EXAMPLES, Example, Filter, Report
-from ledeline.corpus.sources import Source, find_sources, read_source
+from ledeline.corpus.filters import NUM_EXAMPLES, DroppedPair, FilterReport
+from ledeline.corpus.pair_store import (
+    CHUNK,
+    IntArray,
+    RaggedArray,
+    StoredPairs,
+    WordIndex,
+    chunks,
+)
 from ledeline.corpus.splits import (
-    SPLITS,
     TEST,
     TRAIN,
     VALID,
-    Days,
-    Part,
-    little_training,
-    repeated,
-    split_by_date,
+    SplitPart,
+    held_out_duplicates,
+    small_training_warning,
     split_pools,
 )
-from ledeline.corpus.store import CHUNK, Numbers, PairStore, Runs, StoredPairs, WordNumbers, chunks
-from ledeline.corpus.tables import NO_COLUMN
-from ledeline.data.dataset import Chunk, DatasetWriter
-from ledeline.text.profiles import PROFILES, Profile, clean
+from ledeline.data.corpus_reader import CorpusReader
+from ledeline.data.dataset import DatasetWriter, EncodedChunk
+from ledeline.text.profiles import PROFILES, Profile
 from ledeline.text.subwords import SPECIALS, UNK, Subwords
 from ledeline.text.tokenizer import DATASET_FILE, Tokenizer
 
-REPORT, REJECTS, CONFIG = "report.json", "rejects.jsonl", "config.toml"
+REPORT, CONFIG = "report.json", "config.toml"
 UNKNOWN = SPECIALS[UNK]
 SIDES = ("ledes", "headlines")
 
 
-class Prepared(NamedTuple):
-    """What came of `prepare`."""
+class PrepareResult(NamedTuple):
+    """What `prepare` wrote, and its warnings."""
 
     folder: Path
-    report: Report
+    report: FilterReport
     num_rejects: int
     warnings: tuple[str, ...] = ()
 
 
-def prepare(config: PrepareConfig, progress: Progress = no_progress) -> Prepared:
-    """Make the dataset that a configuration describes; it appears whole or not at all."""
+def prepare(config: PrepareConfig, progress: Progress = no_progress) -> PrepareResult:
+    """Make the dataset that a configuration describes; the write is atomic."""
     reused = _reused_tokenizer(config)
     profile = reused.profile if reused else PROFILES[config.text.profile]
-    report = Report()
+    report = FilterReport()
     replace = DATASET_FILE if config.dataset.overwrite else None
     with atomic_folder(config.dataset.output, replace=replace) as folder:
-        reading = _Reading(config, profile, folder, report)
-        pools = reading.run(progress)
-        parts = split_pools(config.split, pools, reading.days, report)
-        warning = little_training(config.split, report.read, reading.days)
-        words = _Words(reading.numbers, profile, config.text.unknown_below)
-        _drop_repeated(parts, words, report)
+        reader = CorpusReader(config, profile, folder, report)
+        pools = reader.read(progress)
+        parts = split_pools(config.split, pools, reader.dates, report)
+        warning = small_training_warning(config.split, report.read, reader.dates)
+        words = _CorpusVocabulary(reader.numbers, profile, config.text.unknown_below)
+        _drop_duplicates(parts, words, report)
         words.count(parts[TRAIN])
-        tokenizer = reused or Tokenizer(profile, _learn(config, words, progress))
+        tokenizer = reused or Tokenizer(profile, _learn_subwords(config, words, progress))
         encoder = _Encoder(tokenizer.subwords, words, config.filter, report, progress)
         writer = DatasetWriter(folder, tokenizer)
         for split, part in parts.items():
@@ -82,7 +83,7 @@ def prepare(config: PrepareConfig, progress: Progress = no_progress) -> Prepared
         _write(folder / CONFIG, f"# ledeline {__version__}, all keys\n{to_toml(config)}")
         writer.finish()
     warnings = (warning,) if warning else ()
-    return Prepared(config.dataset.output, report, reading.num_rejects, warnings)
+    return PrepareResult(config.dataset.output, report, reader.num_rejects, warnings)
 
 
 def _write(path: Path, text: str) -> None:
@@ -107,108 +108,20 @@ def _reused_tokenizer(config: PrepareConfig) -> Tokenizer | None:
     return tokenizer
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
-class _Reading:
-    """Reads all files into pools of pairs: training, validation and test as far as known yet."""
-
-    def __init__(
-        self, config: PrepareConfig, profile: Profile, folder: Path, report: Report
-    ) -> None:
-        self._config, self._profile, self._report = config, profile, report
-        self._filter = Filter(config.filter)
-        self._rejects = folder / REJECTS
-        self.numbers = WordNumbers()
-        self.days = Days()
-        self.num_rejects = 0
-        self._first_reject: BadRow | None = None
-        self._stores = {name: PairStore(folder, name, self.numbers) for name in SPLITS}
-
-    def run(self, progress: Progress) -> dict[str, StoredPairs]:
-        corpus = self._config.corpus
-        sources = [
-            (pool, source)
-            for pool, names in zip(SPLITS, (corpus.train, corpus.valid, corpus.test), strict=True)
-            for source in find_sources(corpus, names)
-        ]
-        counts = [source.num_rows() for _, source in sources]
-        total = None if None in counts else sum(filter(None, counts))
-        rows = chain.from_iterable(self._rows(pool, source) for pool, source in sources)
-        for pool, row in track_progress(rows, "read", total, progress):
-            if isinstance(row, Pair):
-                self._take(pool, row)
-            elif isinstance(row, BadRow):
-                self._reject(row)
-            else:
-                self._pass_over(pool, row)
-        num_rows = sum(self._report.read.values()) + self.num_rejects
-        progress("read", num_rows, num_rows)  # lines were counted before
-        if self._first_reject and not self._report.read:
-            raise CorpusError(f"no pair can be read; the first bad row is {self._first_reject}")
-        return {name: store.close() for name, store in self._stores.items()}
-
-    def _rows(self, pool: str, source: Source) -> Iterator[tuple[str, Row]]:
-        dated = self._config.split.by == "date"
-        for row in read_source(self._config.corpus, source, dated=dated):
-            yield pool, row
-
-    def _take(self, pool: str, pair: Pair) -> None:
-        if self._config.split.by == "date":
-            self.days.count(pair.date)
-            pool = split_by_date(self._config.split, pair.date)
-        self._report.count_read(pool)
-        lede = self._profile.words(pair.lede)
-        full_headline = self._profile.words(pair.headline)
-        headline = self._profile.target_words(full_headline)
-        rule = "empty side" if not lede or not headline else None
-        if rule is None and pool != TEST and self._filter.rules:
-            plain = self._profile.plain
-            rule = self._filter.verdict(plain(lede), plain(full_headline))
-        if rule is None:
-            self._stores[pool].append(lede, headline)
-        else:
-            place = f"{pair.file}: line {pair.line}"
-            example = Example(clean(pair.lede), clean(pair.headline), place)
-            self._report.drop(pool, rule, [example])
-
-    def _pass_over(self, pool: str, row: NoPair) -> None:
-        self._report.count_read(pool)
-        self._report.drop(pool, row.rule, [Example(row.text, "", f"{row.file}: line {row.line}")])
-
-    def _reject(self, row: BadRow) -> None:
-        if self._config.corpus.bad_rows == "stop":
-            raise CorpusError(f"{row}; {self._way_on(row)}")
-        self.num_rejects += 1
-        self._first_reject = self._first_reject or row
-        with self._rejects.open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(json.dumps(row._asdict(), ensure_ascii=False) + "\n")
-
-    def _way_on(self, row: BadRow) -> str:
-        """What to do about a row that ends the work; to skip a header would lose its table."""
-        way_on = "save the file as UTF-8" if "not UTF-8" in row.reason else "correct it"
-        if row.reason.startswith(NO_COLUMN):
-            dated = ", and --corpus.date" if self._config.split.by == "date" else ""
-            way_on = f"name yours with --corpus.lede and --corpus.headline{dated}"
-        if row.reason.startswith(AMBIGUOUS):
-            way_on = "set it with --corpus.delimiter"
-        if isinstance(row, BadHeader):
-            return way_on
-        return f"{way_on}, or skip such rows with --corpus.bad_rows=skip"
-
-
 # --- splitting ------------------------------------------------------------------------------------
 
 
-def _drop_repeated(parts: dict[str, Part], words: "_Words", report: Report) -> None:
-    """Drop training pairs that are held out too, and validation pairs that are in the test."""
+def _drop_duplicates(
+    parts: dict[str, SplitPart], words: "_CorpusVocabulary", report: FilterReport
+) -> None:
+    """Drop training pairs that are also held out, and validation pairs that are in the test."""
     for split, others in ((VALID, [TEST]), (TRAIN, [VALID, TEST])):
         if split not in parts:
             continue
         part = parts[split]
-        rows = repeated(part, [parts[other] for other in others if other in parts])
+        rows = held_out_duplicates(part, [parts[other] for other in others if other in parts])
         if len(rows):
-            parts[split] = Part(part.pairs, np.setdiff1d(part.rows, rows, assume_unique=True))
+            parts[split] = SplitPart(part.pairs, np.setdiff1d(part.rows, rows, assume_unique=True))
             examples = words.examples(part.pairs, rows)
             report.drop(split, "also in a held-out split", examples, len(rows))
 
@@ -216,19 +129,19 @@ def _drop_repeated(parts: dict[str, Part], words: "_Words", report: Report) -> N
 # --- words -> sub-words ---------------------------------------------------------------------------
 
 
-class _Words:
-    """The different words of the corpus by their numbers, and which of them each side knows."""
+class _CorpusVocabulary:
+    """The distinct words of the corpus, their counts, and which are unknown on each side."""
 
-    def __init__(self, numbers: WordNumbers, profile: Profile, unknown_below: int) -> None:
+    def __init__(self, numbers: WordIndex, profile: Profile, unknown_below: int) -> None:
         self._profile, self._unknown_below = profile, unknown_below
         self.unknown = {*profile.unknown_words, *([UNKNOWN] if unknown_below else [])}
         self._unknown_number = numbers[UNKNOWN] if unknown_below else 0
         self.words = list(numbers)
-        self.counts = np.zeros(len(self.words), np.int64)  # in training, on both sides
-        self.known: dict[str, Numbers] = {}  # side -> for each word the word it is read as
+        self.counts = np.zeros(len(self.words), np.int64)  # in ledes and headlines of training
+        self.known: dict[str, IntArray] = {}  # side -> each word, or <unk> where it is unknown
 
-    def count(self, train: Part) -> None:
-        """Count the words of training, and decide which of them each side knows."""
+    def count(self, train: SplitPart) -> None:
+        """Count the words of training, and find those that are unknown on each side."""
         for side in SIDES:
             counts = self._count_side(getattr(train.pairs, side), train.rows)
             all_words = np.arange(len(self.words))
@@ -236,26 +149,30 @@ class _Words:
             self.known[side] = known
             self.counts += np.bincount(known, counts, len(self.words)).astype(np.int64)
 
-    def _count_side(self, runs: Runs, rows: Numbers) -> Numbers:
+    def _count_side(self, side_words: RaggedArray, rows: IntArray) -> IntArray:
         counts = np.zeros(len(self.words), np.int64)
         for chunk in chunks(rows):
-            counts += np.bincount(runs.take(chunk)[0], minlength=len(counts))
+            counts += np.bincount(side_words.take(chunk)[0], minlength=len(counts))
         return counts
 
-    def text(self, runs: Runs, row: int) -> str:
-        """A side of a pair as text again."""
-        return self._profile.join(self.words[number] for number in runs.take(np.array([row]))[0])
+    def text(self, side_words: RaggedArray, row: int) -> str:
+        """The text of a lede or a headline."""
+        return self._profile.join(
+            self.words[number] for number in side_words.take(np.array([row]))[0]
+        )
 
-    def examples(self, pairs: StoredPairs, rows: Numbers) -> list[Example]:
+    def examples(self, pairs: StoredPairs, rows: IntArray) -> list[DroppedPair]:
         """The first few of these pairs, for the report."""
         return [
-            Example(self.text(pairs.ledes, row), self.text(pairs.headlines, row))
+            DroppedPair(self.text(pairs.ledes, row), self.text(pairs.headlines, row))
             for row in rows[:NUM_EXAMPLES].tolist()
         ]
 
 
-def _learn(config: PrepareConfig, words: _Words, progress: Progress) -> Subwords:
-    """Learn joint sub-words from both sides of the training pairs."""
+def _learn_subwords(
+    config: PrepareConfig, words: _CorpusVocabulary, progress: Progress
+) -> Subwords:
+    """Learn joint sub-words from ledes and headlines of training."""
     return Subwords.learn(
         {
             word: count
@@ -270,31 +187,31 @@ def _learn(config: PrepareConfig, words: _Words, progress: Progress) -> Subwords
 
 
 class _Encoder:
-    """Turns pairs of word numbers into sub-word ids, and drops what the ids do not allow."""
+    """Encodes pairs as sub-word ids, and drops those that are too long in sub-words."""
 
     def __init__(
         self,
         subwords: Subwords,
-        words: _Words,
+        words: _CorpusVocabulary,
         config: FilterConfig,
-        report: Report,
+        report: FilterReport,
         progress: Progress,
     ) -> None:
         self._words, self._config, self._report, self._progress = words, config, report, progress
-        each_word = track_progress(words.words, "cut words", len(words.words), progress)
-        pieces = Runs(*subwords.encode_lines(each_word))
+        each_word = track_progress(words.words, "encode words", len(words.words), progress)
+        pieces = RaggedArray(*subwords.encode_lines(each_word))
         self._pieces, self._num_pieces = pieces, np.diff(pieces.starts)
-        self.kept: dict[str, list[Numbers]] = {}  # the rows that went into each split
+        self.kept: dict[str, list[IntArray]] = {}  # the rows that went into each split
 
-    def encode(self, split: str, part: Part) -> Iterator[Chunk]:
+    def encode(self, split: str, part: SplitPart) -> Iterator[EncodedChunk]:
         """The encoded pairs of a split, in chunks."""
         self.kept[split] = []
         done = 0
         for rows in chunks(part.rows):
             if split != TEST:
-                rows = self._fitting(split, part.pairs, rows)
+                rows = self._drop_long(split, part.pairs, rows)
             self.kept[split].append(rows)
-            yield Chunk(
+            yield EncodedChunk(
                 *self._ids("ledes", part.pairs.ledes, rows),
                 *self._ids("headlines", part.pairs.headlines, rows),
             )
@@ -304,9 +221,9 @@ class _Encoder:
         self._report.count_kept(split, num_kept)
         if split == TRAIN and not num_kept:
             dropped = self._report.summary(split)
-            raise CorpusError(f"no pair is left to train on; what was dropped: {dropped}")
+            raise CorpusError(f"no training pair is left; dropped were: {dropped}")
 
-    def _fitting(self, split: str, pairs: StoredPairs, rows: Numbers) -> Numbers:
+    def _drop_long(self, split: str, pairs: StoredPairs, rows: IntArray) -> IntArray:
         lede_lengths = self._lengths("ledes", pairs.ledes, rows)
         headline_lengths = self._lengths("headlines", pairs.headlines, rows)
         most_lede = self._config.max_lede_subwords or np.inf
@@ -325,21 +242,23 @@ class _Encoder:
             kept &= ~dropped
         return rows[kept]
 
-    def _lengths(self, side: str, runs: Runs, rows: Numbers) -> Numbers:
-        numbers, lengths = runs.take(rows)
+    def _lengths(self, side: str, side_words: RaggedArray, rows: IntArray) -> IntArray:
+        numbers, lengths = side_words.take(rows)
         return _sums(self._num_pieces[self._words.known[side][numbers]], lengths)
 
-    def _ids(self, side: str, runs: Runs, rows: Numbers) -> tuple[npt.NDArray[Any], Numbers]:
-        numbers, lengths = runs.take(rows)
+    def _ids(
+        self, side: str, side_words: RaggedArray, rows: IntArray
+    ) -> tuple[npt.NDArray[Any], IntArray]:
+        numbers, lengths = side_words.take(rows)
         ids, num_pieces = self._pieces.take(self._words.known[side][numbers])
         return ids, _sums(num_pieces, lengths)
 
 
-def _sums(values: Numbers, lengths: Numbers) -> Numbers:
-    """The sums over runs of values."""
+def _sums(values: IntArray, lengths: IntArray) -> IntArray:
+    """The sum of each of the consecutive groups of values that have these lengths."""
     ends = np.cumsum(lengths)
     totals = np.concatenate(([0], np.cumsum(values)))
-    sums: Numbers = totals[ends] - totals[ends - lengths]
+    sums: IntArray = totals[ends] - totals[ends - lengths]
     return sums
 
 
@@ -347,9 +266,9 @@ def _sums(values: Numbers, lengths: Numbers) -> Numbers:
 
 
 def _write_text(
-    folder: Path, split: str, pairs: StoredPairs, kept: list[Numbers], words: _Words
+    folder: Path, split: str, pairs: StoredPairs, kept: list[IntArray], words: _CorpusVocabulary
 ) -> None:
-    """Write held-out pairs as text too, in the split's order: a drawn test is nowhere else."""
+    """Write held-out pairs as text, in order: a sampled split exists nowhere else as text."""
     if split == TRAIN:
         return
     with (folder / f"{split}.jsonl").open("w", encoding="utf-8") as file:

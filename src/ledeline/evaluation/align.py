@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ledeline.core.errors import ConfigError
 from ledeline.core.progress import Progress, no_progress
-from ledeline.corpus.testsets import EvaluationSet, read_test_set
+from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
 from ledeline.evaluation.alignment_methods import methods_of
 from ledeline.evaluation.figures import picture_format, save
 from ledeline.evaluation.heatmap import heat_map
@@ -49,11 +49,11 @@ def find_pairs(
     if bool(pair) == (given is not None):
         raise ConfigError("give a lede and its headline, or many pairs with --input")
     if given is not None:
-        return read_test_set(given, lede=lede, headline=headline, gold=gold)
+        return read_evaluation_set(given, lede=lede, headline=headline, gold=gold)
     if len(pair) != 2:
         raise ConfigError("one pair is two texts, a lede and its headline, each in quotes")
     if gold is not None:
-        raise ConfigError("--gold has links of many pairs; name these with --input")
+        raise ConfigError("--gold needs the pairs of its links; name them with --input")
     return EvaluationSet("pair", (), [pair[0]], [pair[1]])
 
 
@@ -62,7 +62,7 @@ def chosen_method(loaded: ModelBundle, wanted: str | None) -> str:
     available = methods_of(loaded.model)
     if wanted is not None and wanted not in available:
         raise ConfigError(
-            f"--method {wanted}: this model is {loaded.model.config.name}, without SPM; it has "
+            f"--method {wanted}: this model ({loaded.model.config.name}) has no SPM; use "
             + ", ".join(available)
         )
     return wanted or available[0]
@@ -71,7 +71,7 @@ def chosen_method(loaded: ModelBundle, wanted: str | None) -> str:
 def draw_pair(loaded: ModelBundle, test_set: EvaluationSet, row: int, path: Path) -> None:
     """Draw the heat map of a pair, counted from 1."""
     if row > len(test_set.ledes):
-        raise ConfigError(f"--row {row}: the last pair is {len(test_set.ledes):,}")
+        raise ConfigError(f"--row {row}: there are only {len(test_set.ledes):,} pairs")
     picture_format(path)  # a wrong suffix is refused before the work
     save(heat_map_figure(heat_map(loaded, *test_set.pairs[row - 1])), path)
 

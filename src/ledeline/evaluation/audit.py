@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ledeline.core.errors import ScoreError
-from ledeline.corpus.columns import read_columns_alike
+from ledeline.corpus.columns import read_parallel_columns
 from ledeline.evaluation.odd_words import KINDS, OddWords, count_odd_words, total_odd_words
 from ledeline.text.profiles import Profile
 
@@ -62,7 +62,9 @@ def audit(
     """
     lengths = {len(texts) for texts in (outputs, references, sources) if texts is not None}
     if len(lengths) > 1:
-        raise ScoreError(f"not as many outputs as references and sources: {sorted(lengths)}")
+        raise ScoreError(
+            f"outputs, references and sources must have the same length, not {sorted(lengths)}"
+        )
     ledes = [None] * len(outputs) if sources is None else map(_words, sources)
     return Audit(tuple(map(count_odd_words, map(_words, outputs), map(_words, references), ledes)))
 
@@ -160,7 +162,7 @@ def audit_files(
 ) -> AuditedFiles:
     """Audit the headlines of files. Words are those of a profile, or all between white space."""
     files = [(name, "headline") for name in (*outputs, reference)]
-    columns = read_columns_alike([*files, (source, "lede")] if source is not None else files)
+    columns = read_parallel_columns([*files, (source, "lede")] if source is not None else files)
     words = [[compared_words(text, profile) for text in column] for column in columns]
     sources = None if source is None else words.pop()
     references = words.pop()

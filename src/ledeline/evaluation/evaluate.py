@@ -19,8 +19,8 @@ from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
 from ledeline.core.signals import Interrupted, Stop
-from ledeline.corpus.inputs import Texts
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
+from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import scoring
 from ledeline.evaluation.audit import AuditSummary, audit, compared_words
 from ledeline.evaluation.folder import SUMMARY, EvaluationFolder, WrittenHeadline
@@ -28,10 +28,10 @@ from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.set_alignment import alignment_summary, gold_links
 from ledeline.evaluation.summary import (
     EvaluationSettings,
+    EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
-    Summary,
 )
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
@@ -73,7 +73,7 @@ class EvaluatedSystem(NamedTuple):
 class EvaluationResult(NamedTuple):
     """The figures of the test sets that are done."""
 
-    summary: Summary
+    summary: EvaluationSummary
     signal: int | None  # that stopped it
 
 
@@ -96,9 +96,9 @@ def evaluate(
         gold_links(test_set)  # errors in them are reported before the work
     settings, folder = _settings(system, config), EvaluationFolder(path)
 
-    def saved(*, ended: bool) -> Summary:
+    def saved(*, ended: bool) -> EvaluationSummary:
         date = datetime.now(UTC).isoformat(timespec="seconds") if ended else None
-        summary = Summary(settings, command, __version__, commit(), date, done)
+        summary = EvaluationSummary(settings, command, __version__, commit(), date, done)
         folder.write_summary(summary)
         return summary
 
@@ -124,7 +124,9 @@ def _check_names(sets: Sequence[EvaluationSet]) -> None:
         if names.count(name) > 1:
             raise ScoreError(f"two test sets are called {name}; name them: NAME=FILE")
         if name == SUMMARY:
-            raise ScoreError(f"no test set can be called {name}, which is a file of its own")
+            raise ScoreError(
+                f"a test set cannot be called {name}; the folder has a file of that name"
+            )
 
 
 # --- settings, and resuming with the same ---------------------------------------------------------
@@ -186,7 +188,7 @@ def _check_settings(stored: JsonFields, settings: EvaluationSettings) -> None:
         before = stored.values.get(key)
         if key != "models" and before != value:  # the checksums of their weights say more
             raise ScoreError(
-                f"{stored.path}: {key} is {json.dumps(before)} there and {json.dumps(value)} "
+                f"{stored.path}: {key} was {json.dumps(before)} and is {json.dumps(value)} "
                 f"now; {_advice(key, before)}name another folder"
             )
 
@@ -194,7 +196,7 @@ def _check_settings(stored: JsonFields, settings: EvaluationSettings) -> None:
 def _advice(key: str, before: object) -> str:
     """How to resume a folder of an earlier version, which had another default."""
     if key == "replace_unknown" and before is False:
-        return "go on with --unknown keep, or "
+        return "resume with --unknown keep, or "
     return ""
 
 
@@ -204,8 +206,8 @@ def _read_whole(
     """Read a test set that is done, of the same pairs; None if its files are damaged."""
     if fields.values.get("checksum", "") != checksum(test_set):
         raise ScoreError(
-            f"{fields.path}: the test set {test_set.name} has other pairs there than now; "
-            "call it by another name, or name another folder"
+            f"{fields.path}: the test set {test_set.name} has other pairs than before; "
+            "give it another name, or name another folder"
         )
     try:
         evaluated = folder.read_set(test_set.name, fields)
@@ -268,9 +270,9 @@ def _write_headlines(
 ) -> float | None:
     """Write those that are missing; return the seconds it took, if all were."""
     is_new, began = not path.exists(), time.monotonic()
-    given = Texts(test_set.ledes)
+    given = TextInput(test_set.ledes)
     with (
-        Notes(lambda _: None, given.noun, everything=False, warnings=False) as notes,
+        Notes(lambda _: None, given.unit, everything=False, warnings=False) as notes,
         open_output(path, given, as_json=True, resume=True) as output,
     ):
         generated = generate(

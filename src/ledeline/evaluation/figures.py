@@ -1,6 +1,6 @@
-"""Figures: an empty sheet, and a file of it. Needs matplotlib, which is loaded when asked for.
+"""Figures of matplotlib, which is loaded when one is made: an empty figure, and its file.
 
-No window is opened and no state is shared: a figure is an object, and whoever makes it saves it.
+No window is opened and no state is shared.
 """
 
 import warnings
@@ -13,13 +13,13 @@ from ledeline.core.errors import ScoreError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Format of a file -> what matplotlib would write of the day and of itself, left out.
+# Format of a file -> the metadata of matplotlib that are left out: date and version.
 _METADATA: Final = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 _PIXELS_PER_INCH: Final = 150
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Give an empty white figure, in inches, whose parts make room for each other."""
+    """An empty white figure, in inches, whose parts make room for each other."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -30,8 +30,8 @@ def new_figure(width: float, height: float) -> "Figure":
 def save(figure: "Figure", path: Path) -> None:
     """Write a figure as .png or .svg, whole or not at all; the same figure is the same bytes.
 
-    Text is drawn as it stands: dollar signs do not make it a formula. A letter that the font does
-    not have becomes a box.
+    Text is drawn as it is: dollar signs do not make it a formula. A letter that the font does not
+    have is drawn as a box.
     """
     import matplotlib
 
@@ -44,7 +44,7 @@ def save(figure: "Figure", path: Path) -> None:
 
 
 def picture_format(path: Path) -> str:
-    """Say which format a file has by its suffix, so that a wrong one is known before the work."""
+    """The format of a file by its suffix; another suffix than .png and .svg is an error."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in _METADATA:
         raise ScoreError(f"{path}: a figure is written as .png or .svg, not as {path.suffix!r}")

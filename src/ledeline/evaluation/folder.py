@@ -22,7 +22,13 @@ from ledeline.evaluation.alignment_json import AlignmentSummary, read_alignment
 from ledeline.evaluation.audit import Audit
 from ledeline.evaluation.json_fields import JsonFields, read_bytes
 from ledeline.evaluation.odd_words import KINDS, OddWords
-from ledeline.evaluation.summary import FORMAT, MEASURES, MeasureScore, SetSummary, Summary
+from ledeline.evaluation.summary import (
+    FORMAT,
+    MEASURES,
+    EvaluationSummary,
+    MeasureScore,
+    SetSummary,
+)
 from ledeline.rouge import Rouge
 
 SUMMARY: Final = "evaluation.json"
@@ -90,7 +96,7 @@ _SHOWN: Final = (
 
 
 class EvaluationFolder:
-    """One system on any number of test sets. What is wrong in the folder is a ``ScoreError``."""
+    """One system on any number of test sets. An error in the folder is a ``ScoreError``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -106,12 +112,12 @@ class EvaluationFolder:
             if any(not path.name.startswith(".") for path in self.path.iterdir()):
                 if not resume:
                     raise ScoreError(
-                        f"{self.path} is there already; go on with --resume, or name another"
+                        f"{self.path} already exists; continue it with --resume, or name another"
                     )
                 self.read_summary()  # it must be the folder of an evaluation
             yield
 
-    def write_summary(self, summary: Summary) -> None:
+    def write_summary(self, summary: EvaluationSummary) -> None:
         """Write evaluation.json, whole or not at all."""
         text = json.dumps(summary.as_dict(), indent=2, ensure_ascii=False) + "\n"
         with atomic_write(self.summary_path) as part:
@@ -141,7 +147,9 @@ class EvaluationFolder:
         fields = self.read_summary()
         sets = fields.inner("sets")
         if not sets.values:
-            raise ScoreError(f"{fields.path}: no test set is done; go on with evaluate --resume")
+            raise ScoreError(
+                f"{fields.path}: no test set is finished; continue with evaluate --resume"
+            )
         return Evaluation(
             folder=self.path,
             system=fields.text("system"),
@@ -162,7 +170,7 @@ class EvaluationFolder:
         folder = self.test_set(name)
         if not folder.path.is_dir():
             raise ScoreError(
-                f"{folder.path}: is not there, but {fields.path} names it; evaluate again"
+                f"{folder.path}: does not exist, but {fields.path} names it; evaluate again"
             )
         return folder.read(name, SetSummary.read(fields))
 

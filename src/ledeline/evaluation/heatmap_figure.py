@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _COLOURS: Final = "Blues"
 _LINES: Final = "0.88"  # grey between the cells
-_MOST_BESIDE: Final = 16  # source tokens, up to which two maps stand side by side
+_MOST_BESIDE: Final = 16  # source tokens, up to which two maps are side by side
 _SHORT: Final = 8  # source tokens, up to which a map is too narrow for a long title
 _LONGEST_NAME: Final = 32  # letters of a token, or of a row, that are shown
 _POINTS: Final = 72  # of a font, in an inch
@@ -34,7 +34,7 @@ class _Map(NamedTuple):
 
 
 class _Sheet(NamedTuple):
-    """The size of everything, such that all names can be read."""
+    """The sizes of a figure, such that all names can be read."""
 
     width: float
     height: float

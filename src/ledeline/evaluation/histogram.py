@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-# Seven of Okabe and Ito's colours, which nearly everybody tells apart; after those, hatches.
+# Seven of Okabe and Ito's colours, which the colour-blind can tell apart; after those, hatches.
 _COLOURS: Final = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#4d4d4d",
 )  # fmt: skip
 _HATCHES: Final = ("", "/////", ".....", "xxxxx")
-_LAST: Final = 10  # the last place on the axis stands for this number and all above
+_LAST: Final = 10  # the last bin on the axis is for this number and all above
 _WIDTH, _PANEL_HEIGHT, _LEGEND_ROW = 7.0, 2.4, 0.25  # inches
 _LETTERS_A_ROW: Final = 84  # of a legend
-_KEY: Final = 6  # letters that the colour before a name takes
+_KEY: Final = 6  # letters of space for the colour before a name
 _MIN_PLACES: Final = 5  # on the axis
 
 
@@ -59,7 +59,7 @@ def _draw(panel: "Axes", kind: str, histograms: Sequence[Sequence[int]]) -> "lis
 
 
 def _bars(panel: "Axes", heights: Sequence[int], number: int, num_systems: int) -> "Patch":
-    """Draw the bars of one system beside those of the others, and give one of them."""
+    """Draw the bars of one system beside those of the others, and return one of them."""
     width = min(0.8 / num_systems, 0.4)
     left = (number - (num_systems - 1) / 2) * width
     bars = panel.bar(
@@ -75,7 +75,7 @@ def _bars(panel: "Axes", heights: Sequence[int], number: int, num_systems: int) 
 
 
 def _heights(histogram: Sequence[int]) -> list[int]:
-    """How many headlines have 1, 2, ... odd words; the last bar has all that have more."""
+    """How many headlines have 1, 2, ... odd words; the last bar is for all that have more."""
     heights = binned(histogram, _LAST)[1:]
     while len(heights) > 1 and not heights[-1]:
         heights.pop()
@@ -88,7 +88,7 @@ def _labels(last: int, largest: int) -> list[str]:
 
 
 def _num_legend_rows(names: Sequence[str]) -> int:
-    """The fewest rows of a legend, read down its columns, that are not too wide."""
+    """The smallest number of rows of a legend, filled by columns, that is not too wide."""
     for num_rows in range(1, len(names)):
         columns = [names[begin : begin + num_rows] for begin in range(0, len(names), num_rows)]
         if sum(_KEY + max(map(len, column)) for column in columns) <= _LETTERS_A_ROW:
@@ -97,6 +97,6 @@ def _num_legend_rows(names: Sequence[str]) -> int:
 
 
 def _shortened(name: str) -> str:
-    """The end of a name that is too long for a row, since paths differ there."""
+    """A name that fits into a row; of a longer one its end, where paths differ."""
     room = _LETTERS_A_ROW - _KEY
     return name if len(name) <= room else "…" + name[1 - room :]

@@ -39,7 +39,7 @@ def _parse_link(item: str) -> tuple[int, int]:
     match = _LINK.fullmatch(item)
     if match is None:
         raise CorpusError(
-            f"{item!r} is no link of an alignment; write source and headline place, from 0, as 2-3"
+            f"{item!r} is not a link; write the positions in source and headline, from 0, as 2-3"
         )
     return int(match[1]), int(match[2])
 
@@ -64,7 +64,7 @@ def read_gold_links(
     if len(gold) != len(sizes):
         raise CorpusError(
             f"{source} has {len(gold):,} lines of links for {len(sizes):,} pairs; it needs one "
-            "for each pair, empty where nothing is linked"
+            "for each pair, empty if it has no links"
         )
     for (number, links), size in zip(_numbered(gold), sizes, strict=True):
         _check_inside(links, size, f"{source}, line {number}")
@@ -86,7 +86,7 @@ def _check_inside(links: Links, size: tuple[int, int], where: str) -> None:
     for i, j in sorted(links):
         if i >= size[0] or j >= size[1]:
             raise CorpusError(
-                f"{where}: the link {i}-{j} leads outside the pair, which has {size[0]} words in "
+                f"{where}: the link {i}-{j} is outside the pair, which has {size[0]} words in "
                 f"the lede and {size[1]} in the headline, counted from 0"
             )
 

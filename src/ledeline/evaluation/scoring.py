@@ -1,4 +1,4 @@
-"""The scores of many pairs: a table of them, their means with intervals, lines for a file."""
+"""ROUGE of many pairs: means with intervals, comparisons of systems, and lines for a file."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -9,19 +9,25 @@ import numpy.typing as npt
 
 from ledeline import rouge
 from ledeline.core.progress import Progress, no_progress
-from ledeline.corpus.columns import read_columns_alike
-from ledeline.evaluation.significance import SEED, Comparison, Interval, compare, intervals
+from ledeline.corpus.columns import read_parallel_columns
+from ledeline.evaluation.significance import (
+    SEED,
+    Comparison,
+    Interval,
+    bootstrap_intervals,
+    compare,
+)
 from ledeline.rouge import Rouge
 
 Part: TypeAlias = Literal["precision", "recall", "f1"]
 
 PARTS: Final[tuple[Part, ...]] = ("precision", "recall", "f1")
-# The measures by the names they have in files, with their fields; ROUGE-W only where it was scored.
+# Measures by their names in files, with the fields of `Rouge`; ROUGE-W only where it was scored.
 _FIELDS: Final = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rouge_l", "rougeW": "rouge_w"}
 
 
 def measures(scores: Sequence[Rouge]) -> dict[str, str]:
-    """The measures that these scores have, with their fields."""
+    """The measures that these scores have, with the fields of `Rouge`."""
     return {name: field for name, field in _FIELDS.items() if getattr(scores[0], field)}
 
 
@@ -33,8 +39,8 @@ def means(scores: Sequence[Rouge]) -> dict[str, dict[str, float]]:
 
 def mean_intervals(scores: Sequence[Rouge], seed: int = SEED) -> dict[str, dict[Part, Interval]]:
     """By measure, the 95 % intervals of the mean precision, recall and F1."""
-    table = np.hstack([score_table(scores, part) for part in PARTS])
-    found = iter(intervals(table, seed=seed))
+    table = np.hstack([score_matrix(scores, part) for part in PARTS])
+    found = iter(bootstrap_intervals(table, seed=seed))
     by_part = {part: dict(zip(measures(scores), found, strict=False)) for part in PARTS}
     return {name: {part: by_part[part][name] for part in PARTS} for name in measures(scores)}
 
@@ -43,11 +49,11 @@ def comparisons(
     scores: Sequence[Rouge], others: Sequence[Rouge], part: Part, seed: int = SEED
 ) -> dict[str, Comparison]:
     """By measure, how the mean of the others differs, compared pair by pair."""
-    found = compare(score_table(scores, part), score_table(others, part), seed=seed)
+    found = compare(score_matrix(scores, part), score_matrix(others, part), seed=seed)
     return dict(zip(measures(scores), found, strict=True))
 
 
-def score_table(scores: Sequence[Rouge], part: Part) -> npt.NDArray[np.float64]:
+def score_matrix(scores: Sequence[Rouge], part: Part) -> npt.NDArray[np.float64]:
     """A part of the score of each pair, (pairs, measures)."""
     columns = [
         [getattr(getattr(one, field), part) for one in scores]
@@ -65,7 +71,7 @@ def per_pair_lines(scores: Sequence[Rouge]) -> Iterator[str]:
 
 
 def as_dict(
-    scores: Sequence[Rouge], found: dict[str, dict[Part, Interval]], signature: str
+    scores: Sequence[Rouge], intervals: dict[str, dict[Part, Interval]], signature: str
 ) -> dict[str, Any]:
     """What `ledeline score --json` prints."""
     return {
@@ -73,7 +79,7 @@ def as_dict(
         **means(scores),
         "intervals": {
             name: {part: interval._asdict() for part, interval in parts.items()}
-            for name, parts in found.items()
+            for name, parts in intervals.items()
         },
         "signature": signature,
     }
@@ -82,11 +88,11 @@ def as_dict(
 # --- files ----------------------------------------------------------------------------------------
 
 
-class Scored(NamedTuple):
-    """The scores of a system."""
+class ScoredFile(NamedTuple):
+    """The scores of a file of headlines."""
 
     scores: list[Rouge]  # of each pair
-    found: dict[str, Any]  # what `ledeline score --json` prints
+    summary: dict[str, Any]  # what `ledeline score --json` prints
 
 
 def score_files(
@@ -97,23 +103,23 @@ def score_files(
     compare: str | None = None,
     seed: int = SEED,
     progress: Progress = no_progress,
-) -> Scored:
+) -> ScoredFile:
     """Score the headlines of a file; `compare` names the file of another system.
 
     Two systems are compared by F1, or by recall where texts are cut to a number of bytes.
     """
     names = [outputs, *references, *([] if compare is None else [compare])]
-    texts, *others = read_columns_alike([(name, "headline") for name in names])
+    texts, *others = read_parallel_columns([(name, "headline") for name in names])
     wanted = list(zip(*others[: len(references)], strict=True))
     scores = rouge.score_all(texts, wanted, settings, progress)
     signature = rouge.signature(settings, len(references))
-    found = as_dict(scores, mean_intervals(scores, seed), signature)
+    summary = as_dict(scores, mean_intervals(scores, seed), signature)
     if compare is not None:
         part: Part = "f1" if settings.limit_bytes is None else "recall"
         theirs = rouge.score_all(others[-1], wanted, settings, progress)
         differences = comparisons(scores, theirs, part, seed)
-        found["compare"] = {"with": compare, "by": part} | {
+        summary["compare"] = {"with": compare, "by": part} | {
             name: {"mean": mean[part], **differences[name]._asdict()}
             for name, mean in means(theirs).items()
         }
-    return Scored(scores, found)
+    return ScoredFile(scores, summary)

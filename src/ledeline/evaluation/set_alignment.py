@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from ledeline.core.progress import Progress, no_progress
 from ledeline.core.shuffle import permutation
-from ledeline.corpus.testsets import EvaluationSet
+from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.evaluation.alignment_json import AlignmentSummary, PairHeatMap
 from ledeline.evaluation.alignment_methods import align
 from ledeline.evaluation.heatmap import heat_map

@@ -1,10 +1,10 @@
-"""How sure a mean is, and a difference of two: the bootstrap and approximate randomisation.
+"""Intervals of means and tests of differences: the bootstrap and approximate randomisation.
 
-Values are one row a pair of texts, one column a measure; which measure does not matter here.
+Values have one row per pair of texts and one column per measure, of any kind.
 
 Sums are exact. The values of a column are first rounded to multiples of a power of two, of about
-N max|value| / 2^50, so that no sum of them loses a bit, in whatever order it is made. Thus a seed
-gives the same numbers with any number of threads and any size of chunk.
+N max|value| / 2^50, so that no sum of them loses a bit, in any order. Thus a seed gives the same
+numbers with any number of threads and any size of chunk.
 """
 
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ NUM_SAMPLES: Final = 1000  # of the bootstrap
 NUM_SHUFFLES: Final = 10_000  # of approximate randomisation
 _TAILS: Final = (0.025, 0.975)  # 95 % lie between
 _SUM_BITS: Final = 50  # of a sum over all rows; doubled or subtracted, it stays below 2^53
-_NOISE: Final = 2.0**-48  # of the largest value: what arithmetic may have done to a difference
-_CHUNK: Final = 2**18  # numbers in memory at once: 2 MiB, which a processor has at hand
+_NOISE: Final = 2.0**-48  # of the largest value: the rounding error of a difference
+_CHUNK: Final = 2**18  # numbers in memory at once: 2 MiB, which fit into a cache
 
 
 class Interval(NamedTuple):
-    """Where a mean lies with a confidence of 95 %."""
+    """The 95 % confidence interval of a mean."""
 
     low: float
     high: float
@@ -37,11 +37,13 @@ class Comparison(NamedTuple):
     difference: float  # mean of b - mean of a
     low: float  # the 95 % interval of the difference
     high: float
-    bootstrap_p: float  # two-sided: how often chance alone would make a difference as large
+    bootstrap_p: float  # two-sided: the probability of a difference as large by chance
     randomisation_p: float
 
 
-def intervals(values: Array, *, seed: int = SEED, num_samples: int = NUM_SAMPLES) -> list[Interval]:
+def bootstrap_intervals(
+    values: Array, *, seed: int = SEED, num_samples: int = NUM_SAMPLES
+) -> list[Interval]:
     """The percentile bootstrap of the mean of each column, with the same resamples for all."""
     values = _checked(values)
     base = values[0]  # so that a column of one value stays that value

@@ -109,7 +109,7 @@ class SetSummary:
 
     @classmethod
     def read(cls, fields: JsonFields) -> Self:
-        """Read what stands under the name of a test set."""
+        """Read the part of evaluation.json that has the name of a test set."""
         num_pairs = fields.count("pairs")
         if not num_pairs:
             raise fields.error("pairs", "a pair or more")
@@ -159,7 +159,7 @@ def _read_counts(fields: JsonFields, key: str) -> tuple[int, ...] | None:
 
 
 @dataclass(frozen=True)
-class Summary:
+class EvaluationSummary:
     """All of evaluation.json."""
 
     settings: EvaluationSettings

@@ -119,7 +119,7 @@ def _refuse_rule(rule: str, loaded: ModelBundle) -> None:
     if rule not in get_args(PairingRule):
         raise ValueError(f"no rule to pair words by: {rule!r}")
     if rule != "attention" and not loaded.model.has_source_predictions:
-        raise ScoreError(f"the rule {rule} needs a system with SPM; this one has attention alone")
+        raise ScoreError(f"the rule {rule} needs a system with SPM; this one has attention only")
 
 
 def _grouped(found: Counter[Pair | None], num_pairs: int) -> WordPairs:

@@ -78,7 +78,7 @@ def _trace(model: Tracer, pairs: Pairs) -> Trace:
 def _of_pair(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
     """What was seen of one pair of a batch."""
     if seen.attention is None:
-        raise ModelError("this system has no attention, which an explanation is made of")
+        raise ModelError("this system has no attention, so its headlines cannot be explained")
     attention = seen.attention[row, :steps, :width].float().cpu().numpy()
     if seen.source_predictions is None:
         return PairTrace(attention, None)

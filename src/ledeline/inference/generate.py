@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from ledeline.core.errors import LedelineError
 from ledeline.core.progress import Progress, no_progress
 from ledeline.core.signals import Interrupted, Stop
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
 from ledeline.inference.headline import Headline, HeadlineWarning
@@ -57,7 +57,7 @@ def generate(
     try:
         with stop.interrupting():
             num_done, records = output.resume(given.records(whole=output.needs_whole_records))
-            for window in windows(records, given.waits, headliner.first_window):
+            for window in windows(records, given.would_block, headliner.first_window):
                 answers = _answers(headliner, window, options, num_done + 1)
                 with stop.held():
                     output.write(answers)
@@ -72,20 +72,20 @@ def generate(
 
 
 def windows(
-    records: Iterator[Record | BadRow], waits: Callable[[], bool], size: int
-) -> Iterator[list[Record | BadRow]]:
+    records: Iterator[Record | InvalidRow], would_block: Callable[[], bool], size: int
+) -> Iterator[list[Record | InvalidRow]]:
     """Yield records in lists that grow from this size on, as long as they are worked on quickly.
 
     A list ends early where the next record is not there yet. Where reading fails, the records
     before that are given first.
     """
-    window: list[Record | BadRow] = []
+    window: list[Record | InvalidRow] = []
     failure: LedelineError | None = None
     try:
         for record in records:
             window.append(record)
             full = len(window) == size
-            if full or waits():
+            if full or would_block():
                 began = time.monotonic()
                 yield window
                 window = []
@@ -100,7 +100,7 @@ def windows(
 
 
 def _answers(
-    headliner: Answering, window: list[Record | BadRow], options: Options, first: int
+    headliner: Answering, window: list[Record | InvalidRow], options: Options, first: int
 ) -> list[Answer]:
     """Answer a window; a bad row is no text, and is answered with its reason."""
     texts = [record.text if isinstance(record, Record) else None for record in window]
@@ -111,13 +111,13 @@ def _answers(
     ]
 
 
-def _no_headline(row: BadRow) -> Headline:
+def _no_headline(row: InvalidRow) -> Headline:
     return Headline(None, "", warnings=(HeadlineWarning("invalid", str(row)),))
 
 
 def _tell(answers: list[Answer], notes: Notes) -> None:
     for record, headline in answers:
-        if isinstance(record, BadRow):
+        if isinstance(record, InvalidRow):
             notes.report(record)
             continue
         for caution in headline.warnings:

@@ -40,12 +40,12 @@ class UniformInit:
 
 @section
 class XavierInit:
-    """Uniform with a bound that follows from the shape (Glorot and Bengio 2010)."""
+    """Uniform, with a bound by the number of inputs and outputs (Glorot and Bengio 2010)."""
 
     name: Annotated[
         Literal["xavier"], "Uniform within gain * sqrt(6 / (inputs + outputs)) of 0."
     ] = "xavier"
-    gain: Annotated[float, "What the bound is multiplied with.", above(0)] = 1.0
+    gain: Annotated[float, "Factor of the bound.", above(0)] = 1.0
 
     def fill_(self, weight: Tensor, generator: torch.Generator) -> None:
         """Fill a tensor of two dimensions or more."""

@@ -30,6 +30,6 @@ def report_page(folders: Sequence[Path], *, baseline: str | None = None, title: 
     """Compare the systems of some folders; the baseline is a system by name, or the first.
 
     The page is one file: it loads nothing, runs no script, and follows the reader's light or dark
-    theme. The same folders give the same page. What is wrong in a folder is a ``ScoreError``.
+    theme. The same folders give the same page. An error in a folder is a ``ScoreError``.
     """
     return render_page(read_study(folders, baseline), title)

@@ -135,8 +135,8 @@ def _find_baseline(systems: Sequence[ReportedSystem], name: str | None) -> Repor
         return found[0]
     names = ", ".join(repr(one.label) for one in found or systems)
     if found:
-        raise ScoreError(f"the baseline {name!r} is {len(found)} systems; say one of {names}")
-    raise ScoreError(f"there is no system {name!r} to be the baseline; say one of {names}")
+        raise ScoreError(f"the baseline {name!r} matches {len(found)} systems; use one of {names}")
+    raise ScoreError(f"there is no system {name!r} for the baseline; use one of {names}")
 
 
 def _check_common_sets(study: Study) -> None:

@@ -21,11 +21,11 @@ KINDS: Final = (
 )  # each has the instructions of those before it
 
 NO_INT8: Final = (
-    "precision int8 needs a CPU with AVX-512 VNNI and a torch with oneDNN, and this machine lacks "
-    "one of them; use float32, or auto, which takes the best there is"
+    "precision int8 needs a CPU with AVX-512 VNNI and a torch with oneDNN, but this machine lacks "
+    "one of them; use float32, or auto, which uses the best available"
 )
 NO_BFLOAT16: Final = (
-    "run.precision = bfloat16 needs a GPU or a CPU with AVX-512, and this machine has neither; "
+    "run.precision = bfloat16 needs a GPU or a CPU with AVX-512, but this machine has neither; "
     "use --run.precision=float32"
 )
 
@@ -35,7 +35,7 @@ def limit() -> int:
     wanted = os.environ.get(VARIABLE) or KINDS[-1]
     if wanted not in KINDS:
         raise ConfigError(
-            f"{VARIABLE}={wanted} is no kind of CPU; the kinds are {', '.join(KINDS)}"
+            f"{VARIABLE}={wanted} is not a kind of CPU; the kinds are {', '.join(KINDS)}"
         )
     return KINDS.index(wanted)
 

@@ -18,7 +18,7 @@ class ServedModelConfig:
 
     folders: Annotated[
         tuple[Path, ...],
-        "Model folders; several make an ensemble. Without any, the model that ships with ledeline.",
+        "Model folders; several make an ensemble. Without any, the bundled model.",
     ] = ()
     precision: Annotated[Precision, PRECISION_DOC] = "auto"
     device: Annotated[Device, DEVICE_DOC] = "auto"

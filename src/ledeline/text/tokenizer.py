@@ -129,11 +129,12 @@ def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> 
     except ValueError:
         raise kind(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != wanted_format:
-        raise kind(f"{path} does not describe a {wanted_format.removeprefix('ledeline-')}")
+        described = wanted_format.removeprefix("ledeline-")
+        raise kind(f"{path} does not describe a {described} of ledeline")
     if "checksum" in about and not checksum_matches(about):
         raise kind(f"{path} was changed after it was written")
     name = about.get("profile")
     if name not in list(PROFILES):
         known = " and ".join(PROFILES)
-        raise kind(f"{path} has the text profile {name}, and this ledeline knows {known}")
+        raise kind(f"{path} has the text profile {name}, but this ledeline knows {known}")
     return str(name)

@@ -1,11 +1,11 @@
-"""Checkpoints: all that a run needs to go on exactly where it stopped.
+"""Checkpoints: all that a run needs to continue exactly where it stopped.
 
 A checkpoint is a folder named after its step, as `checkpoints/00001200`, with tensors in
 safetensors files and the rest in `checkpoint.json`, which also has the size and checksum of each
 file. Nothing is pickled, so reading one runs no code of whoever wrote it.
 
-A folder with a step's name is whole, whenever the program is killed: it is written under a hidden
-name, flushed and renamed, and it is renamed before it is removed.
+A folder with a step's name is always complete, whenever the program is killed: it is written under
+a hidden name, flushed to the disk and renamed; before it is removed, it is hidden again.
 """
 
 import json
@@ -37,16 +37,16 @@ from ledeline.core.manifest import checksum_matches, with_checksum
 
 FORMAT: Final = "ledeline-checkpoint"
 VERSION: Final = 2
-READ: Final = (1, 2)  # version 1 is that of ledeline 0.1.0, which had Adam alone
+READABLE: Final = (1, 2)  # version 1 is that of ledeline 0.1.0, which had Adam alone
 MANIFEST: Final = "checkpoint.json"
 
-_BLOCK: Final = 2**20  # bytes that are read at once
-_STEP: Final = re.compile(r"[0-9]{8}|[1-9][0-9]{8,}")
-_LEFT: Final = re.compile(rf"\.({_STEP.pattern})\.(partial|old|removed)")
+_BLOCK_SIZE: Final = 2**20  # bytes
+_STEP_NAME: Final = re.compile(r"[0-9]{8}|[1-9][0-9]{8,}")
+_LEFT_OVER: Final = re.compile(rf"\.({_STEP_NAME.pattern})\.(partial|old|removed)")
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that was found sound."""
+    """A checkpoint whose files were checked."""
 
     folder: Path
     step: int
@@ -54,17 +54,17 @@ class Checkpoint(NamedTuple):
     files: frozenset[str]  # those that were checked; others in the folder are not read
 
     def tensors(self, name: str) -> dict[str, Tensor]:
-        """The tensors that were saved under a name, in memory of their own."""
+        """The tensors that were saved under a name, copied into memory."""
         path = self.folder / f"{name}.safetensors"
         if path.name not in self.files:
             raise CheckpointError(f"{self.folder} has no {path.name}; name another checkpoint")
-        try:  # the library maps the file: a copy outlives it and is not changed through it
+        try:  # safetensors maps the file into memory; a copy stays as it is
             return {key: tensor.clone() for key, tensor in load_file(path).items()}
         except (OSError, SafetensorError) as error:
             raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
-def _nothing(_: Path) -> None:
+def _write_nothing(_: Path) -> None:
     """Write no further files."""
 
 
@@ -75,7 +75,7 @@ class Checkpoints:
         self._folder = folder
 
     def steps(self) -> list[int]:
-        """The steps that have a checkpoint, ascending; whether it is sound is not looked at."""
+        """The steps that have a checkpoint, ascending; their files are not checked."""
         if not self._folder.is_dir():
             return []
         try:
@@ -83,9 +83,9 @@ class Checkpoints:
         except OSError as error:
             raise CheckpointError(f"{self._folder} cannot be read: {error.strerror}") from None
         replaced = [
-            left[1] for name in names if (left := _LEFT.fullmatch(name)) and left[2] == "old"
+            left[1] for name in names if (left := _LEFT_OVER.fullmatch(name)) and left[2] == "old"
         ]
-        return sorted({int(name) for name in [*names, *replaced] if _STEP.fullmatch(name)})
+        return sorted({int(name) for name in [*names, *replaced] if _STEP_NAME.fullmatch(name)})
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -94,35 +94,35 @@ class Checkpoints:
         step: int,
         tensors: Mapping[str, Mapping[str, Tensor]],
         state: Mapping[str, Any],
-        also: Callable[[Path], None] = _nothing,
+        also: Callable[[Path], None] = _write_nothing,
     ) -> Path:
-        """Write the checkpoint of a step, in place of any that is there; gives its folder.
+        """Write the checkpoint of a step, and replace any that is there; returns its folder.
 
-        Each name in `tensors` becomes a file. `state` is JSON: keys are strings, a tuple comes back
-        as a list, numbers come back as they are, and NaN and infinity are refused. `also` writes
-        further files into the folder it is given.
+        Each name in `tensors` becomes a file. `state` is JSON: keys are strings, tuples are read
+        back as lists, numbers exactly; NaN and infinity are refused. `also` writes further files
+        into the folder.
         """
         if step < 0:
             raise ValueError(f"impossible checkpoint: step {step}")
         output = self._folder / _name(step)
-        plain = json.loads(json.dumps(dict(state), allow_nan=False))
-        with _told(output, "saved"):
+        as_read = json.loads(json.dumps(dict(state), allow_nan=False))
+        with _disk_errors(output, "saved"):
             make_folder(self._folder)
             with exclusive_lock(self._folder, CheckpointError):
-                self._tidy()
+                self._repair()
                 with staging_folder(output) as folder:
                     for name, group in tensors.items():
                         _write_tensors(folder / f"{name}.safetensors", group)
                     also(folder)
-                    _write_manifest(folder, step, plain)
+                    _write_manifest(folder, step, as_read)
         return output
 
     def keep(self, steps: Collection[int]) -> None:
         """Remove all other checkpoints, the oldest first."""
         if not self._folder.is_dir():
             return
-        with _told(self._folder, "cleared"), exclusive_lock(self._folder, CheckpointError):
-            self._tidy()
+        with _disk_errors(self._folder, "cleared"), exclusive_lock(self._folder, CheckpointError):
+            self._repair()
             for step in self.steps():
                 if step not in steps:
                     folder = self._folder / _name(step)
@@ -130,56 +130,56 @@ class Checkpoints:
                     fsync(self._folder)
                     remove_path(removed)
 
-    def _tidy(self) -> None:
-        """Put right what a killed run left behind; for one who holds the lock."""
+    def _repair(self) -> None:
+        """Restore or remove what a killed run left behind; the caller holds the lock."""
         for path in list(self._folder.iterdir()):
-            if left := _LEFT.fullmatch(path.name):
+            if left := _LEFT_OVER.fullmatch(path.name):
                 restore_previous(self._folder / left[1])
                 remove_path(path)
 
     # --- reading ------------------------------------------------------------------------------
 
     def open(self, step: int) -> Checkpoint:
-        """The checkpoint of a step, with every byte of it checked."""
-        folder = self._place(step)
+        """The checkpoint of a step; the checksums of all its files are compared."""
+        folder = self._path(step)
         if not folder.is_dir():
             there = ", ".join(map(str, self.steps())) or "none"
             raise CheckpointError(f"{folder} is not there; there are checkpoints of steps: {there}")
         try:
             return _checked(folder, step)
-        except _Unsound as reason:
+        except _Damaged as reason:
             raise CheckpointError(
                 f"{folder} cannot be used: {reason}; name another checkpoint"
             ) from None
 
     def newest(
-        self, fits: Callable[[Checkpoint], str | None], note: Callable[[str], None]
+        self, why_not: Callable[[Checkpoint], str | None], notify: Callable[[str], None]
     ) -> Checkpoint | None:
-        """The newest sound checkpoint that fits, or None if there are no checkpoints at all.
+        """The newest undamaged checkpoint of the run, or None if there are no checkpoints at all.
 
-        `fits` gives None, or the reason why a checkpoint is of no use to the run; `note` is told of
-        each that is passed over.
+        `why_not` gives the reason why a checkpoint does not belong to the run, or None. `notify`
+        gets a sentence about each that is not used.
         """
         steps = self.steps()
         for step in reversed(steps):
-            folder = self._place(step)
+            folder = self._path(step)
             try:
                 checkpoint = _checked(folder, step)
-                reason = fits(checkpoint)
+                reason = why_not(checkpoint)
                 if reason is None:
                     return checkpoint
-            except _Unsound as unsound:
+            except _Damaged as unsound:
                 reason = str(unsound)
-            note(f"{folder} is not used: {reason}")
+            notify(f"{folder} is not used: {reason}")
         if steps:
             raise CheckpointError(
                 f"{self._folder} has checkpoints, but none of them can be used; name another run "
-                "folder, or remove the damaged checkpoints to begin anew"
+                "folder, or remove its checkpoints to start from the beginning"
             )
         return None
 
-    def _place(self, step: int) -> Path:
-        """Where a step's checkpoint is: hidden, if a kill came while it was being replaced."""
+    def _path(self, step: int) -> Path:
+        """Where a step's checkpoint is: hidden, if the run was killed while it replaced it."""
         folder = self._folder / _name(step)
         old = hidden_path(folder, "old")
         return old if old.is_dir() and not folder.exists() else folder
@@ -196,9 +196,9 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     copies = {
         name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
         for name, tensor in tensors.items()
-    }  # each in memory of its own, as the library wants it
+    }  # safetensors saves no two tensors that share memory
     save_file(copies, path)
-    path.chmod(path.parent.stat().st_mode & 0o666)  # the library lets only the owner read it
+    path.chmod(path.parent.stat().st_mode & 0o666)  # safetensors lets only the owner read it
 
 
 def _write_manifest(folder: Path, step: int, state: dict[str, Any]) -> None:
@@ -208,16 +208,16 @@ def _write_manifest(folder: Path, step: int, state: dict[str, Any]) -> None:
         "version": VERSION,
         "step": step,
         "state": state,
-        "files": {path.relative_to(folder).as_posix(): _about(path) for path in paths},
+        "files": {path.relative_to(folder).as_posix(): _size_and_checksum(path) for path in paths},
     }
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
         json.dump(with_checksum(manifest), file)
 
 
-def _about(path: Path) -> dict[str, int]:
+def _size_and_checksum(path: Path) -> dict[str, int]:
     size = checksum = 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(_BLOCK_SIZE):
             size, checksum = size + len(block), zlib.crc32(block, checksum)
     return {"bytes": size, "crc32": checksum}
 
@@ -225,14 +225,14 @@ def _about(path: Path) -> dict[str, int]:
 # --- checking ---------------------------------------------------------------------------------
 
 
-class _Unsound(Exception):
+class _Damaged(Exception):
     """Why a checkpoint cannot be used; whoever catches it adds the folder."""
 
 
 def _checked(folder: Path, step: int) -> Checkpoint:
     manifest = _read_manifest(folder)
     if manifest["step"] != step:
-        raise _Unsound(f"it is the checkpoint of step {manifest['step']} under another name")
+        raise _Damaged(f"it is the checkpoint of step {manifest['step']} under another name")
     for name, about in manifest["files"].items():
         _check_file(folder / name, name, about)
     return Checkpoint(folder, step, manifest["state"], frozenset(manifest["files"]))
@@ -242,27 +242,27 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
-        raise _Unsound(f"it has no {MANIFEST}, so it is not a checkpoint of ledeline") from None
+        raise _Damaged(f"it has no {MANIFEST}, so it is not a checkpoint of ledeline") from None
     except OSError as error:
-        raise _Unsound(f"{MANIFEST}: {error.strerror}") from None
+        raise _Damaged(f"{MANIFEST}: {error.strerror}") from None
     except ValueError:
-        raise _Unsound(f"{MANIFEST} is damaged") from None
+        raise _Damaged(f"{MANIFEST} is damaged") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise _Unsound(f"{MANIFEST} does not describe a checkpoint of ledeline")
+        raise _Damaged(f"{MANIFEST} does not describe a checkpoint of ledeline")
     _check_version(manifest.get("version", 0))
     if not checksum_matches(manifest):
-        raise _Unsound(f"{MANIFEST} was changed after it was written")
+        raise _Damaged(f"{MANIFEST} was changed after it was written")
     return manifest
 
 
 def _check_version(version: Any) -> None:
     if type(version) is not int:
-        raise _Unsound(f"{MANIFEST} was changed after it was written")
-    if version not in READ:
+        raise _Damaged(f"{MANIFEST} was changed after it was written")
+    if version not in READABLE:
         age = "an older" if version < VERSION else "a newer"
-        raise _Unsound(
+        raise _Damaged(
             f"it was written by {age} ledeline, in format version {version}, and this ledeline "
-            f"reads versions {READ[0]} to {READ[-1]}"
+            f"reads versions {READABLE[0]} to {READABLE[-1]}"
         )
 
 
@@ -270,34 +270,34 @@ def _check_file(path: Path, name: str, about: Any) -> None:
     try:
         size = path.stat().st_size
         if size != about["bytes"]:
-            raise _Unsound(f"{name} has {size} bytes instead of {about['bytes']}")
-        if _about(path) != about:
-            raise _Unsound(f"{name} was changed after it was written")
+            raise _Damaged(f"{name} has {size} bytes instead of {about['bytes']}")
+        if _size_and_checksum(path) != about:
+            raise _Damaged(f"{name} was changed after it was written")
     except OSError as error:
-        raise _Unsound(f"{name}: {error.strerror}") from None
+        raise _Damaged(f"{name}: {error.strerror}") from None
 
 
-# --- failures of the disk ---------------------------------------------------------------------
+# --- errors of the disk ---------------------------------------------------------------------
 
 
 @contextmanager
-def _told(place: Path, doing: str) -> Iterator[None]:
-    """Turn any failure of the disk into one sentence."""
-    full = CheckpointError(f"{place}: the disk is full; make room and go on with --resume")
+def _disk_errors(place: Path, doing: str) -> Iterator[None]:
+    """Turn any error of the disk into one sentence."""
+    full = CheckpointError(f"{place}: the disk is full; make room and continue with --resume")
     try:
-        with explain_full_disk(full), _numbered():
+        with explain_full_disk(full), _os_errors():
             yield
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         raise CheckpointError(
-            f"{place} cannot be {doing}: {error.strerror or error}{where}; mend that and go on "
+            f"{place} cannot be {doing}: {error.strerror or error}{where}; mend that and continue "
             "with --resume"
         ) from error
 
 
 @contextmanager
-def _numbered() -> Iterator[None]:
-    """Turn the library's error into the system's, whose number it has in its text only."""
+def _os_errors() -> Iterator[None]:
+    """Turn errors of safetensors into OSErrors; their number is in the text."""
     try:
         yield
     except SafetensorError as error:

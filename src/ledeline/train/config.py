@@ -42,15 +42,17 @@ class TrainConfig:
     system: Annotated[Any, "The model, and its sizes.", by_name(SYSTEM_CONFIGS)] = EncDecConfig()
     addons: Annotated[Sections, "", spread(ADDON_CONFIGS)] = Sections()
     init: Annotated[
-        Initialization, "How weights start; as in the system's recipe.", by_name(INITIALIZATIONS)
+        Initialization,
+        "First values of the weights. Default: the system's recipe.",
+        by_name(INITIALIZATIONS),
     ] = _INIT
     optimizer: Annotated[
         OptimizerConfig,
-        "How a gradient becomes a step; as in the system's recipe.",
+        "The optimizer. Default: the system's recipe.",
         by_name(OPTIMIZERS),
     ] = _OPTIMIZER
     schedule: Annotated[
-        Schedule, "How the learning rate changes; as in the system's recipe.", by_name(SCHEDULES)
+        Schedule, "Learning rate over time. Default: the system's recipe.", by_name(SCHEDULES)
     ] = _SCHEDULE
     train: Annotated[LoopConfig, ""] = LoopConfig()
     validation: Annotated[ValidationConfig, ""] = ValidationConfig()

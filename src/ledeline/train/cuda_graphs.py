@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ledeline.core.progress import Progress
-from ledeline.data.batches import Batches, Draw, Plan
+from ledeline.data.batches import Batches, EpochPlan, PlannedBatch
 from ledeline.model.layers.dropout import WHOLE_BATCH
 from ledeline.model.system import System
 from ledeline.train.config import TrainConfig
@@ -119,7 +119,7 @@ class CapturedSteps:
         self._counts = put(len(batches), dtype=torch.float64)  # pairs of each batch
         self._number = put(1, dtype=torch.int64)  # of the batch, in its epoch
         self._places = torch.arange(batches.size, device=model.device)
-        self._plan: Plan | None = None
+        self._plan: EpochPlan | None = None
         self._shapes: list[Shape] = []  # of the plan's batches
         self._replays: dict[Shape, Work] = {}
         self.setup_info: dict[str, Any] = {}
@@ -143,7 +143,7 @@ class CapturedSteps:
         if model.device.type == "cuda":
             self.setup_info["gpu_memory"] = torch.cuda.memory_reserved()
 
-    def run(self, draw: Draw) -> None:
+    def run(self, draw: PlannedBatch) -> None:
         """Learn from the pairs of a batch."""
         if draw.plan is not self._plan:
             self._load(draw.plan)
@@ -161,7 +161,7 @@ class CapturedSteps:
         pair_mask = (self._places[:height] < count).float()  # (B,)
         self._step(self._data.pairs(rows, *sides), 1 / count.squeeze(0), pair_mask)
 
-    def _load(self, plan: Plan) -> None:
+    def _load(self, plan: EpochPlan) -> None:
         """Put the order of an epoch on the device; the last pair of a batch fills it up."""
         starts, stops = plan.bounds[:, :1], plan.bounds[:, 1:]  # (batches, 1)
         places = np.minimum(starts + np.arange(self._rows.shape[1]), stops - 1)
@@ -203,7 +203,7 @@ def _read(
     )
 
 
-def shapes(plans: Iterable[Plan], num_steps: NumSteps) -> Counter[Shape]:
+def shapes(plans: Iterable[EpochPlan], num_steps: NumSteps) -> Counter[Shape]:
     """Every shape that these epochs have, and how often."""
     return Counter(shape for plan in plans for shape in shapes_of(plan, num_steps))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ledeline.data.batches import Plan
+from ledeline.data.batches import EpochPlan
 from ledeline.data.dataset import Ids, Split
 from ledeline.model.pairs import Pairs
 from ledeline.text.subwords import EOS, PAD
@@ -62,7 +62,7 @@ class DeviceSplit:
         )
 
 
-def shapes_of(plan: Plan, num_steps: NumSteps) -> list[Shape]:
+def shapes_of(plan: EpochPlan, num_steps: NumSteps) -> list[Shape]:
     """The shape of each batch of an epoch."""
     steps = num_steps(plan.source_widths, plan.headline_widths)
     sides = plan.heights, plan.source_widths, steps

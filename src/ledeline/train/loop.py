@@ -121,7 +121,7 @@ def train(
         # The steps.
         timer, stops, saved = StepTimer(), False, time.monotonic()
         next_report = train_state.step + 1
-        for draw, next_position in batches.draws(train_state.position):
+        for draw, next_position in batches.planned_from(train_state.position):
             if train_state.finished or stops:
                 break
             rate = _learning_rate(config, train_state, len(batches))

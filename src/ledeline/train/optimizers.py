@@ -47,10 +47,12 @@ class AdamConfig:
     state_kinds: ClassVar[tuple[str, ...]] = ("step", "exp_avg", "exp_avg_sq")
 
     name: Annotated[Literal["adam"], "Adam."] = "adam"
-    learning_rate: Annotated[float, "Rate that the schedule starts from.", above(0)] = 0.001
-    beta1: Annotated[float, "Decay of the mean of gradients.", at_least(0), below(1)] = 0.9
-    beta2: Annotated[float, "Decay of the mean of their squares.", at_least(0), below(1)] = 0.999
-    epsilon: Annotated[float, "Added to the divisor.", above(0)] = 1e-8
+    learning_rate: Annotated[
+        float, "Learning rate; the schedule multiplies it with a factor.", above(0)
+    ] = 0.001
+    beta1: Annotated[float, "Decay of the mean gradient.", at_least(0), below(1)] = 0.9
+    beta2: Annotated[float, "Decay of the mean squared gradient.", at_least(0), below(1)] = 0.999
+    epsilon: Annotated[float, "Added to the denominator.", above(0)] = 1e-8
 
     def build(self, parameters: list[nn.Parameter], rate: Rate) -> torch.optim.Optimizer:
         """Fused on every device."""
@@ -74,7 +76,7 @@ class AdamConfig:
 
 @section
 class AdagradConfig:
-    """Adagrad (Duchi et al. 2011): each value's rate falls with the squares of its gradients.
+    """Adagrad (Duchi et al. 2011): each weight's rate falls with the sum of its squared gradients.
 
     Torch also counts steps, for a decay of the rate that is left to schedules here.
     """
@@ -83,11 +85,11 @@ class AdagradConfig:
     state_kinds: ClassVar[tuple[str, ...]] = ("sum",)
 
     name: Annotated[Literal["adagrad"], "Adagrad."] = "adagrad"
-    learning_rate: Annotated[float, "Rate that the schedule starts from.", above(0)] = 0.01
-    initial_sum: Annotated[float, "What the sum of squared gradients starts from.", at_least(0)] = (
-        0.0
-    )
-    epsilon: Annotated[float, "Added to the divisor.", above(0)] = 1e-10
+    learning_rate: Annotated[
+        float, "Learning rate; the schedule multiplies it with a factor.", above(0)
+    ] = 0.01
+    initial_sum: Annotated[float, "Initial sum of squared gradients.", at_least(0)] = 0.0
+    epsilon: Annotated[float, "Added to the denominator.", above(0)] = 1e-10
 
     def build(self, parameters: list[nn.Parameter], rate: Rate) -> torch.optim.Optimizer:
         """Fused on a CPU; a GPU works on all parameters at once."""
@@ -108,16 +110,16 @@ class AdagradConfig:
 
 @section
 class SgdConfig:
-    """Stochastic gradient descent: plain, or with momentum, also Nesterov's."""
+    """Stochastic gradient descent: plain, with momentum, or with Nesterov momentum."""
 
     capturable: ClassVar[bool] = True
 
     name: Annotated[Literal["sgd"], "Stochastic gradient descent."] = "sgd"
-    learning_rate: Annotated[float, "Rate that the schedule starts from.", above(0)] = 0.1
-    momentum: Annotated[
-        float, "Share of the last update that goes on; 0: none.", at_least(0), below(1)
-    ] = 0.0
-    nesterov: Annotated[bool, "Nesterov's momentum; needs optimizer.momentum."] = False
+    learning_rate: Annotated[
+        float, "Learning rate; the schedule multiplies it with a factor.", above(0)
+    ] = 0.1
+    momentum: Annotated[float, "Momentum; 0: none.", at_least(0), below(1)] = 0.0
+    nesterov: Annotated[bool, "Use Nesterov momentum; needs optimizer.momentum."] = False
 
     def __post_init__(self) -> None:
         if self.nesterov and not self.momentum:

@@ -96,23 +96,23 @@ def _refuse_incomplete_address(size: int) -> None:
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ConfigError(
-            f"WORLD_SIZE = {size} tells of several processes, but {', '.join(missing)} is not set; "
-            "start them with torchrun, or unset WORLD_SIZE"
+            f"WORLD_SIZE = {size} stands for several processes, but {', '.join(missing)} is not "
+            "set; start them with torchrun, or unset WORLD_SIZE"
         )
 
 
 def _join(backend: str) -> distributed.ProcessGroup:
     """Meet the other processes; gives the group for what they have to agree on.
 
-    One that failed before never comes, so the time limit is shorter here than later.
+    One that failed before never comes, so the time limit is shorter here than later. A signal ends
+    the process meanwhile: nobody looks at `Stop` while torch waits.
     """
-    with (
-        handled_by(signal.SIG_DFL),
-        _connection_errors(NOT_MET),
-    ):  # what waits in torch hears no others
+    with handled_by(signal.SIG_DFL), _connection_errors(NOT_MET):
         shared, rank, size = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        store = PrefixStore(attempt, shared)  # it may hold addresses of an earlier one
+        store = PrefixStore(
+            attempt, shared
+        )  # the shared one may hold addresses of an earlier attempt
         store.set(f"here/{rank}", "")
         store.wait([f"here/{one}" for one in range(size)], JOIN_TIMEOUT)
         store.set_timeout(TIMEOUT)

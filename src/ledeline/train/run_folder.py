@@ -71,7 +71,7 @@ class RunFolder:
         with exclusive_lock(folder, TrainingError):
             if folder.exists() and any(folder.iterdir()) and not resume:
                 raise TrainingError(
-                    f"{folder} is there already; say --resume to continue it, or name another "
+                    f"{folder} already exists; use --resume to continue it, or name another "
                     "folder with --run"
                 )
             run = cls(folder, config, dataset)
@@ -101,8 +101,8 @@ class RunFolder:
         for key, old, new in changes(before, self.config):
             if key in fixed:
                 raise TrainingError(
-                    f"{self.folder} was begun with {key} = {old}, which cannot become {new} on the "
-                    "way; give the same, or name another folder with --run"
+                    f"{self.folder} was started with {key} = {old}, which cannot change to {new}; "
+                    "give the same value, or name another folder with --run"
                 )
             if key != "data.dataset":  # it may have moved; its checksum must be the same
                 notify(f"{key} was {old} and is {new} from here on")
@@ -252,7 +252,7 @@ def load_first_weights(folder: Path, model: System, dataset: Dataset) -> None:
     for key, found, wanted in _differences(
         model_values(there.model.config), model_values(model.config)
     ):
-        raise ModelError(f"{folder} has {key} = {found}, and {wanted} is asked for")
+        raise ModelError(f"{folder} has {key} = {found}, but the configuration has {wanted}")
     model.load_state_dict(there.model.state_dict())
 
 

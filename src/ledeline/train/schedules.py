@@ -33,11 +33,9 @@ class Schedule(Protocol):
 
 @section
 class HalvingSchedule:
-    """The paper's schedule: the full rate at first, then halved with every epoch."""
+    """The full rate at first, then halved with every epoch, as in the paper."""
 
-    name: Annotated[Literal["halving"], "The rate is halved with every epoch, from one on."] = (
-        "halving"
-    )
+    name: Annotated[Literal["halving"], "Halved with every epoch, from one on."] = "halving"
     halve_from: Annotated[
         int, "First epoch, counted from 1, with half the rate of the epoch before.", at_least(2)
     ] = 10
@@ -52,7 +50,7 @@ class HalvingSchedule:
 class ConstantSchedule:
     """The same rate at every step."""
 
-    name: Annotated[Literal["constant"], "The rate stays as it is."] = "constant"
+    name: Annotated[Literal["constant"], "A constant rate."] = "constant"
 
     def factor(self, at: RunPosition) -> float:  # noqa: ARG002
         """Always 1."""
@@ -61,15 +59,15 @@ class ConstantSchedule:
 
 @section
 class WarmupCosineSchedule:
-    """A linear warm-up, then half a cosine down to the end of the last epoch."""
+    """Linear warm-up, then cosine decay until the end of the last epoch."""
 
-    name: Annotated[
-        Literal["warmup_cosine"], "The rate rises linearly, then falls as a cosine does."
-    ] = "warmup_cosine"
-    warmup_steps: Annotated[int, "Steps until the full rate; 0: no warm-up.", at_least(0)] = 4000
+    name: Annotated[Literal["warmup_cosine"], "Linear warm-up, then cosine decay."] = (
+        "warmup_cosine"
+    )
+    warmup_steps: Annotated[int, "Steps of warm-up; 0: none.", at_least(0)] = 4000
     final: Annotated[
         float,
-        "Share of the rate that is left at the end of train.epochs epochs.",
+        "Factor at the end of the last epoch, train.epochs.",
         at_least(0),
         below(1),
     ] = 0.0
@@ -85,16 +83,16 @@ class WarmupCosineSchedule:
 
 @section
 class WarmupInverseSqrtSchedule:
-    """A linear warm-up, then falling with the square root of the step (Vaswani et al. 2017).
+    """Linear warm-up, then decay with the inverse square root of the step (Vaswani et al. 2017).
 
     Their rate is this one with a learning rate of `1 / sqrt(d_model * warmup_steps)`.
     """
 
     name: Annotated[
         Literal["warmup_inverse_sqrt"],
-        "The rate rises linearly, then falls with the square root of the step.",
+        "Linear warm-up, then inverse square root decay.",
     ] = "warmup_inverse_sqrt"
-    warmup_steps: Annotated[int, "Steps until the full rate.", at_least(1)] = 4000
+    warmup_steps: Annotated[int, "Steps of warm-up.", at_least(1)] = 4000
 
     def factor(self, at: RunPosition) -> float:
         """1/warmup_steps at the first step, 1 at the last of the warm-up, then ever less."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from ledeline.config import LoopConfig
-from ledeline.data.batches import START, Position
+from ledeline.data.batches import START, BatchPosition
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class TrainState:
     """The run between two steps."""
 
     step: int = 0  # done
-    position: Position = START  # in the batches
+    position: BatchPosition = START  # in the batches
     best_loss: float = math.inf  # of validation, per token
     best_step: int = 0  # whose checkpoint it is; 0: none yet
     epochs_since_best: int = 0
@@ -29,7 +29,7 @@ class TrainState:
             return self.step + 1
         return (self.step - self.position.batch) // self.position.epoch
 
-    def after_step(self, position: Position) -> Self:
+    def after_step(self, position: BatchPosition) -> Self:
         """The state one step later, at this place in the batches."""
         return replace(self, step=self.step + 1, position=position)
 
@@ -67,7 +67,7 @@ class TrainState:
         return cls(
             **state
             | {
-                "position": Position(*state["position"]),
+                "position": BatchPosition(*state["position"]),
                 "best_loss": math.inf if loss is None else loss,
             }
         )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.core.progress import Progress
-from ledeline.data.batches import Batches, Draw
+from ledeline.data.batches import Batches, PlannedBatch
 from ledeline.data.dataset import Batch
 from ledeline.model.layers.dropout import WHOLE_BATCH, Share
 from ledeline.model.pairs import Pairs
@@ -70,7 +70,7 @@ class Steps(Protocol):
     def prepare(self, progress: Progress) -> None:
         """Do all that has to be done before the first one."""
 
-    def run(self, draw: Draw) -> None:
+    def run(self, draw: PlannedBatch) -> None:
         """Learn from the pairs of a batch."""
 
     @property
@@ -91,13 +91,13 @@ class EagerSteps:
     def prepare(self, progress: Progress) -> None:
         """There is nothing to do."""
 
-    def run(self, draw: Draw) -> None:
+    def run(self, draw: PlannedBatch) -> None:
         """Learn from this process's pairs of a batch.
 
         Gradients are averaged over the processes, so each multiplies its sum with their number. A
         process without a pair of a small batch has a placeholder that does not count.
         """
-        batch, world, model = self._batches.gather(draw), self._world, self._step.model
+        batch, world, model = self._batches.read(draw), self._world, self._step.model
         if len(batch.sources):
             model.share_batches(Share(world.rank, world.size, batch.num_pairs))
             self._step(model.pairs(batch), world.size / batch.num_pairs)

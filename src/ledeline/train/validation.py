@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ledeline import rouge
+from ledeline.core.errors import ModelError
 from ledeline.core.progress import Progress, no_progress
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
@@ -115,15 +116,18 @@ def _sample(model: System, dataset: Dataset, row: int, ids: list[int], align: bo
 
 
 def _links(model: System, dataset: Dataset, source: list[int], headline: list[int]) -> Links:
-    """Which source word each word of a headline came from."""
-    (seen,) = teacher_force(model, [(source, headline)])
+    """Which source word each word of a headline came from; none for a system without attention."""
+    try:
+        (seen,) = teacher_force(model, [(source, headline)])
+    except ModelError:
+        return frozenset()
     if seen.q is None:
         links = attention_links(seen.attention, len(headline))
     else:
         q, attention = seen.q[:-1], seen.attention[:-1]  # without the step of <eos>
         links = spm_links(q, source, rule="sentence", attention=attention)
-    owners = dataset.tokenizer.word_ids
-    return to_words(links, owners(source), owners(headline))
+    word_ids = dataset.tokenizer.word_ids
+    return to_words(links, word_ids(source), word_ids(headline))
 
 
 def _chunks(number: int, size: int) -> Iterator[Ids]:

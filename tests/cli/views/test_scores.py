@@ -14,10 +14,10 @@ from ledeline.evaluation.audit import AuditSummary
 from ledeline.evaluation.odd_words import OddWords
 from ledeline.evaluation.summary import (
     EvaluationSettings,
+    EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
-    Summary,
 )
 
 MEASURES = ("rouge1", "rouge2", "rougeL")
@@ -95,7 +95,7 @@ def test_an_evaluation() -> None:
         samples=Samples(0, 0, 1),
     )
     sets = {"news": one, "tiny": replace(one, num_pairs=1)}
-    shown = rows(evaluation_table(Summary(settings, "", "", None, None, sets)), 80)
+    shown = rows(evaluation_table(EvaluationSummary(settings, "", "", None, None, sets)), 80)
     assert ["x,", "beam", "2,", "int8"] in shown
     assert ["R-1", "R-2", "R-L", "repeating", "lacking", "irrelevant"] in shown
     assert ["news", "30.00", "30.00", "30.00", "7", "1,008", "9"] in shown

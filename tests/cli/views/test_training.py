@@ -3,8 +3,8 @@ import io
 import pytest
 from rich.console import Console
 
-from ledeline.cli.views.training import Screen, duration, result_text, sample_text
-from ledeline.data.batches import Position
+from ledeline.cli.views.training import TrainingView, duration, result_text, sample_text
+from ledeline.data.batches import BatchPosition
 from ledeline.rouge import Rouge, Score
 from ledeline.text.profiles import NATURAL
 from ledeline.train.callbacks import RunStart, StepReport
@@ -28,11 +28,11 @@ VALIDATION = Validation(
 
 def shown(*, terminal: bool, **events: object) -> str:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=200, color_system=None)
-    with Screen(console, NATURAL) as screen:
+    with TrainingView(console, NATURAL) as view:
         for name, event in events.items():
-            getattr(screen, name)(event)
+            getattr(view, name)(event)
         if terminal:
-            screen._bar.refresh()
+            view._bar.refresh()
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -55,9 +55,9 @@ def test_a_report_has_losses_norm_rate_and_time_left(terminal: bool) -> None:
 
 def test_without_a_terminal_lines_come_now_and_then() -> None:
     console = Console(file=io.StringIO(), force_terminal=False, width=200)
-    with Screen(console, NATURAL) as screen:
+    with TrainingView(console, NATURAL) as view:
         for _ in range(50):
-            screen.on_step(REPORT)
+            view.on_step(REPORT)
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().count("\n") == 1
 
@@ -102,7 +102,7 @@ def test_durations(seconds: float, text: str) -> None:
 def test_the_result_says_where_the_model_is_or_how_to_resume(tmp_path: object) -> None:
     from pathlib import Path
 
-    train_state = TrainState(300, Position(2, 0), 1.5, 200, 1, "all 2 epochs are done")
+    train_state = TrainState(300, BatchPosition(2, 0), 1.5, 200, 1, "all 2 epochs are done")
     done = result_text(TrainResult(Path("runs/x"), train_state, "", None), "go on").plain
     assert done == (
         "done after 300 steps: all 2 epochs are done; best loss per token 1.5000 at step 200, in "

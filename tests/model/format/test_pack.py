@@ -292,7 +292,7 @@ class TestMean:
     def test_strangers_have_none(
         self, make_model, model_folder: Path, tmp_path: Path, other: dict[str, Any], what: str
     ) -> None:
-        with pytest.raises(ModelError, match=f"have no mean, for they differ in {what}; name"):
+        with pytest.raises(ModelError, match=f"cannot be averaged: they differ in {what}; name"):
             pack([model_folder, make_model(**other)], tmp_path / "mean")
         assert list(tmp_path.iterdir()) == []
 
@@ -304,7 +304,7 @@ def test_a_folder_that_is_there_stays(model_folder: Path, tmp_path: Path) -> Non
     output = tmp_path / "there"
     output.mkdir()
     (output / "mine.txt").write_text("x")
-    with pytest.raises(ModelError, match="there is there already; name another folder"):
+    with pytest.raises(ModelError, match="there already exists; name another folder"):
         pack([model_folder], output)
     assert [path.name for path in tmp_path.rglob("*")] == ["there", "mine.txt"]
 
@@ -381,17 +381,17 @@ class TestDamage:
             (
                 "int8",
                 lambda them: them.pop("output.weight.scale"),
-                r"output\.weight\.scale is missing and should be float32 \(\d+, 1\)",
+                r"output\.weight\.scale is missing but should be float32 \(\d+, 1\)",
             ),
             (
                 "int8",
                 lambda them: them.update({FIRST: them[FIRST].float()}),
-                r"decoder\.first\.weight is float32 \(128, 80\) and should be int8 \(128, 80\)",
+                r"decoder\.first\.weight is float32 \(128, 80\) but should be int8 \(128, 80\)",
             ),
             (
                 "int8",
                 lambda them: them.update({f"{MIX}.scale": torch.ones(32, 1)}),
-                r"mix\.weight\.scale is float32 \(32, 1\) and should be float32 \(32, 2\)",
+                r"mix\.weight\.scale is float32 \(32, 1\) but should be float32 \(32, 2\)",
             ),
             (
                 "int8",
@@ -406,17 +406,17 @@ class TestDamage:
             (
                 "float16",
                 lambda them: them.update({FIRST: them[FIRST].float()}),
-                r"decoder\.first\.weight is float32 \(128, 80\) and should be float16",
+                r"decoder\.first\.weight is float32 \(128, 80\) but should be float16",
             ),
             (
                 "float32",
                 lambda them: them.update({FIRST: them[FIRST].half()}),
-                r"decoder\.first\.weight is float16 \(128, 80\) and should be float32",
+                r"decoder\.first\.weight is float16 \(128, 80\) but should be float32",
             ),
             (
                 "float32",
                 lambda them: them.update({"more": torch.ones(3)}),
-                r"more is float32 \(3,\) and should be missing",
+                r"more is float32 \(3,\) but should be missing",
             ),
             (
                 "float32",
@@ -446,18 +446,18 @@ class TestDamage:
             ({"version": 2, "weights": "float32"}, "version 2 has no weights in float32"),
             ({"weights": "int4"}, "version 3 has no weights in int4"),
             ({"weights": ["int8"]}, "version 3 has no weights in"),
-            ({"version": 4}, "format version 4 and profile natural, and this ledeline reads"),
+            ({"version": 4}, "format version 4 and profile natural, but this ledeline reads"),
             ({"profile": ["natural"]}, "format version 3 and profile"),
             (
                 {"system": "seq3seq"},
-                "names the system seq3seq, and this ledeline knows encdec, gru",
+                "names the system seq3seq, but this ledeline only has encdec, gru",
             ),
-            ({"system": None}, "names the system None, and this ledeline knows encdec, gru"),
-            ({"addons": ["spn"]}, "names the add-on spn, and this ledeline knows sgate, spm"),
+            ({"system": None}, "names the system None, but this ledeline only has encdec, gru"),
+            ({"addons": ["spn"]}, "names the add-on spn, but this ledeline only has sgate, spm"),
             ({"block_ngrams": -1}, "is damaged: block_ngrams is -1, not a whole number"),
             ({"block_ngrams": True}, "block_ngrams is True, not a whole number"),
             ({"block_ngrams": "2"}, "block_ngrams is '2', not a whole number"),
-            ({"version": 1, "weights": "float32"}, "is int8 .* and should be float32"),
+            ({"version": 1, "weights": "float32"}, "is int8 .* but should be float32"),
         ],
     )
     def test_of_the_description(self, packed: Pack, lie: dict[str, Any], sentence: str) -> None:
@@ -493,7 +493,7 @@ def test_the_verb_prints_one_line(model_folder: Path, tmp_path: Path) -> None:
     ("arguments", "sentence"),
     [
         (["nothing", "--output", "new"], "nothing is not a model folder"),
-        (["MODEL", "--output", "."], "is there already; name another folder"),
+        (["MODEL", "--output", "."], "already exists; name another folder"),
         (["MODEL", "--output", "new", "--card", "none.md"], "none.md: the card cannot be read"),
         (["MODEL", "nothing", "--output", "new"], "nothing is not a model folder"),
     ],

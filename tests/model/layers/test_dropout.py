@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ledeline.data.batches import Batches
-from ledeline.data.dataset import Chunk, Dataset, DatasetWriter
+from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.model.layers.dropout import WHOLE_BATCH, Dropout, Share, seed
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
@@ -113,7 +113,7 @@ def splits(tmp_path_factory):
             sides += [random.integers(4, 11, sum(side)), np.array(side)]
         folder = tmp_path_factory.mktemp("dataset")
         writer = DatasetWriter(folder, Tokenizer(NATURAL, Subwords.learn({"stocks": 5}, 3)))
-        writer.write_split("train", iter([Chunk(*sides)]))
+        writer.write_split("train", iter([EncodedChunk(*sides)]))
         writer.finish()
         return Dataset(folder)["train"]
 

@@ -208,7 +208,7 @@ class TestSystem:
         model = make(system, dropout=dropout).train()
         found = []
         for plain in (False, True):
-            model.decoder.plain = plain
+            model.decoder.autograd_only = plain
             seed(1, 1)
             losses = model(model.pairs(Batch.of(pairs)))
             model.zero_grad()

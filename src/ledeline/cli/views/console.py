@@ -1,4 +1,4 @@
-"""What the command shows: progress bars and tables, as rich renderables."""
+"""What the command shows: progress bars, and the summary of `ledeline prepare`."""
 
 from types import TracebackType
 from typing import Self
@@ -19,13 +19,14 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from ledeline.corpus.filters import Report
+from ledeline.corpus.filters import FilterReport
+from ledeline.data.corpus_reader import REJECTS
 from ledeline.data.dataset import Dataset
-from ledeline.data.prepare import REJECTS, REPORT, Prepared
+from ledeline.data.prepare import REPORT, PrepareResult
 
 
 class Bars:
-    """Draws progress as bars, one a stage: a `ledeline.core.progress.Progress`."""
+    """Shows progress as bars, one per stage: a `ledeline.core.progress.Progress`."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -42,7 +43,7 @@ class Bars:
         self._tasks: dict[str, TaskID] = {}
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Move the bar of a stage, which appears when it is first heard of."""
+        """Update the bar of a stage; a new stage gets a new bar."""
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total)
         self._progress.update(self._tasks[stage], completed=done, total=total)
@@ -66,11 +67,11 @@ class _Rate(ProgressColumn):
         return Text(f"{speed:,.0f}/s" if speed else "")
 
 
-def prepared_summary(prepared: Prepared) -> RenderableType:
-    """What `ledeline prepare` says at its end: the filter report, a pair as a model sees it."""
+def prepared_summary(prepared: PrepareResult) -> RenderableType:
+    """What `ledeline prepare` prints at its end: the filter report, and an encoded pair."""
     lines: list[RenderableType] = [report_table(prepared.report), *_examples(prepared.report)]
     if prepared.num_rejects:
-        lines.append(Text(f"{prepared.num_rejects:,} bad rows, each with its reason in {REJECTS}"))
+        lines.append(Text(f"{prepared.num_rejects:,} invalid rows; {REJECTS} has the reasons"))
     dataset = Dataset(prepared.folder)
     types = dataset.tokenizer.types
     for side, ids in zip(("lede", "headline"), dataset["train"][0], strict=True):
@@ -79,7 +80,7 @@ def prepared_summary(prepared: Prepared) -> RenderableType:
     return Group(*lines, Text(where, style="bold"))
 
 
-def report_table(report: Report) -> Table:
+def report_table(report: FilterReport) -> Table:
     """Pairs read, dropped by each rule, and kept, for each split."""
     table = Table()
     table.add_column("split")
@@ -96,7 +97,7 @@ def report_table(report: Report) -> Table:
     return table
 
 
-def _examples(report: Report) -> list[Text]:
+def _examples(report: FilterReport) -> list[Text]:
     lines = []
     for split, rules in report.examples.items():
         for rule, examples in rules.items():

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledeline.evaluation.odd_words import KINDS
-from ledeline.evaluation.summary import MEASURES, MeasureScore, Summary
+from ledeline.evaluation.summary import MEASURES, EvaluationSummary, MeasureScore
 
 _TITLES: Final = {
     "rouge1": "ROUGE-1",
@@ -21,19 +21,20 @@ _PARTS: Final = {"precision": "precision", "recall": "recall", "f1": "F1"}
 _SIGNIFICANT: Final = 0.05  # a difference with a smaller p is bold
 
 
-def score_table(outputs: str, found: Mapping[str, Any]) -> RenderableType:
+def score_table(outputs: str, summary: Mapping[str, Any]) -> RenderableType:
     """The scores of a system, from 0 to 100, with 95 % intervals; what `--json` prints."""
-    table = table_of_figures(f"{outputs}: {_pairs(found['pairs'])}", list(_PARTS.values()))
+    table = table_of_figures(f"{outputs}: {_pairs(summary['pairs'])}", list(_PARTS.values()))
     for name, title in _TITLES.items():
-        if name in found:
+        if name in summary:
             cells = [
-                _with_interval(found[name][part], found["intervals"][name][part]) for part in _PARTS
+                _with_interval(summary[name][part], summary["intervals"][name][part])
+                for part in _PARTS
             ]
             table.add_row(title, *cells)
     parts: list[RenderableType] = [table]
-    if "compare" in found:
-        parts.append(_comparison_table(found["compare"]))
-    return Group(*parts, Text(found["signature"], style="dim"))
+    if "compare" in summary:
+        parts.append(_comparison_table(summary["compare"]))
+    return Group(*parts, Text(summary["signature"], style="dim"))
 
 
 def _comparison_table(compared: Mapping[str, Any]) -> Table:
@@ -57,7 +58,7 @@ def _comparison_table(compared: Mapping[str, Any]) -> Table:
     return table
 
 
-def evaluation_table(summary: Summary) -> RenderableType:
+def evaluation_table(summary: EvaluationSummary) -> RenderableType:
     """The figures of a system on each test set; F1 with its 95 % interval below."""
     settings = summary.settings
     title = f"{settings.system}, beam {settings.search.beam}, {settings.precision}"

@@ -13,10 +13,10 @@ from ledeline.train.callbacks import RunStart, StepReport
 from ledeline.train.loop import TrainResult
 from ledeline.train.validation import STAGE, Sample, Validation
 
-SECONDS_A_LINE: Final = 30  # where there is no terminal to draw a bar on
+SECONDS_BETWEEN_LINES: Final = 30  # where there is no terminal to draw a bar on
 
 
-class Screen:
+class TrainingView:
     """Shows a run while it trains: a `ledeline.train.callbacks.Callback`."""
 
     def __init__(self, console: Console, profile: Profile) -> None:
@@ -30,7 +30,7 @@ class Screen:
             console=console,
             transient=True,
         )
-        self._task = self._bar.add_task("begin", total=None, metrics="")
+        self._task = self._bar.add_task("start", total=None, metrics="")
         self._next_line = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -77,7 +77,7 @@ class Screen:
         if not self._console.is_terminal and time.monotonic() >= self._next_line:
             line = f"{epoch}  {report.batch:,}/{report.num_batches:,}  {metrics}"
             self._console.print(line, soft_wrap=True)
-            self._next_line = time.monotonic() + SECONDS_A_LINE
+            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
 
     def on_validation(self, validation: Validation) -> None:
         """Show how the epoch did, and some headlines."""

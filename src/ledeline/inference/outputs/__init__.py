@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.records import Record
 from ledeline.inference.headline import Headline
 
@@ -11,7 +11,7 @@ from ledeline.inference.headline import Headline
 class Answer(NamedTuple):
     """A record, or what should have been one, and its headline."""
 
-    record: Record | BadRow
+    record: Record | InvalidRow
     headline: Headline
 
 
@@ -19,7 +19,7 @@ class Resumed(NamedTuple):
     """What is left to do."""
 
     num_done: int  # rows of the input that need no answer any more
-    records: Iterator[Record | BadRow]  # the others
+    records: Iterator[Record | InvalidRow]  # the others
 
 
 class Output(Protocol):
@@ -29,7 +29,7 @@ class Output(Protocol):
     def needs_whole_records(self) -> bool:
         """Whether it writes other columns of the input, too."""
 
-    def resume(self, records: Iterator[Record | BadRow]) -> Resumed:
+    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
         """Pass by the records that were answered before, if any; called once, at the beginning."""
 
     def write(self, answers: Sequence[Answer]) -> None:

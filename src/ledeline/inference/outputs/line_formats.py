@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.delimited import Dialect, csv_line, tsv_line
 from ledeline.corpus.lines import json_line
 from ledeline.corpus.records import Record
@@ -40,7 +40,7 @@ class Format(Protocol):
     def is_quoted(self) -> bool:
         """Whether a line end between quotes is part of a line; quotes in there are doubled."""
 
-    def beginning(self, record: Record | BadRow) -> bytes:
+    def beginning(self, record: Record | InvalidRow) -> bytes:
         """What the line of a record begins with, whatever its headline is.
 
         A record that the format cannot hold is a ``CorpusError``.
@@ -59,7 +59,7 @@ class PlainLines:
     is_quoted: Final = False
     endings: Final = (b"\n",)
 
-    def beginning(self, record: Record | BadRow) -> bytes:  # noqa: ARG002 - a headline has no mark
+    def beginning(self, record: Record | InvalidRow) -> bytes:  # noqa: ARG002 - a headline has no mark
         """Any headline can be of any record."""
         return b""
 
@@ -79,7 +79,7 @@ class JsonLines:
     is_quoted: Final = False
     endings: Final = (b"]}\n", b"}}\n")  # a list, or the alignment, is last
 
-    def beginning(self, record: Record | BadRow) -> bytes:
+    def beginning(self, record: Record | InvalidRow) -> bytes:
         """The source."""
         return json_line(self._source(record)).removesuffix("}\n").encode()
 
@@ -87,7 +87,7 @@ class JsonLines:
         """The headline with its score, its warnings and what else was asked for."""
         return json_line(answer.headline.as_dict() | self._source(answer.record)).encode()
 
-    def _source(self, record: Record | BadRow) -> dict[str, str | None]:
+    def _source(self, record: Record | InvalidRow) -> dict[str, str | None]:
         """The text as it stands in the input, which a headliner may read without a line end."""
         return {"source": record.text if isinstance(record, Record) else None}
 
@@ -111,7 +111,7 @@ class JsonTable:
                 times = f"{columns.count(one)} times"
                 raise CorpusError(f"{name}: the column {one!r} occurs {times}; write CSV instead")
 
-    def beginning(self, record: Record | BadRow) -> bytes:
+    def beginning(self, record: Record | InvalidRow) -> bytes:
         """The other columns, and the name of the new one."""
         return self._row(record, "").encode().removesuffix(*self.endings)
 
@@ -119,7 +119,7 @@ class JsonTable:
         """The object with the headline last."""
         return self._row(answer.record, answer.headline.text).encode()
 
-    def _row(self, record: Record | BadRow, headline: str) -> str:
+    def _row(self, record: Record | InvalidRow, headline: str) -> str:
         assert isinstance(record, Record)
         place = f"{self._name}: line {record.line}"
         refuse_taken(place, record.columns, self._column)
@@ -145,9 +145,9 @@ class Delimited:
         self.is_quoted = kind == "CSV"
         self.endings = (b'"' * self.is_quoted + dialect.line_end.encode(),)
         header = self._encoded(f"{name}: the header", [*columns, column])
-        self.header = dialect.mark.encode() + header
+        self.header = dialect.byte_order_mark.encode() + header
 
-    def beginning(self, record: Record | BadRow) -> bytes:
+    def beginning(self, record: Record | InvalidRow) -> bytes:
         """The other fields."""
         return self._row(record, "").removesuffix(*self.endings)
 
@@ -155,7 +155,7 @@ class Delimited:
         """The fields with the headline last."""
         return self._row(answer.record, answer.headline.text)
 
-    def _row(self, record: Record | BadRow, headline: str) -> bytes:
+    def _row(self, record: Record | InvalidRow, headline: str) -> bytes:
         assert isinstance(record, Record)
         place = f"{self._name}: line {record.line}"
         values = record.values
@@ -194,7 +194,7 @@ class MetricsLog:
     is_quoted: Final = False
     endings: Final = (b'"}\n',)
 
-    def beginning(self, record: Record | BadRow) -> bytes:
+    def beginning(self, record: Record | InvalidRow) -> bytes:
         """The line and the source."""
         return self._row(record, "").encode().removesuffix(*self.endings)
 
@@ -202,7 +202,7 @@ class MetricsLog:
         """The line, the source and the headline."""
         return self._row(answer.record, answer.headline.text).encode()
 
-    def _row(self, record: Record | BadRow, headline: str) -> str:
+    def _row(self, record: Record | InvalidRow, headline: str) -> str:
         return json_line({"line": record.line, "source": record.text, "headline": headline})
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Self
 
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.records import Record
 from ledeline.inference.headline import HeadlineWarning
 
@@ -21,7 +21,7 @@ class Notes:
         self._everything, self._warnings = everything, warnings
         self._counts: Counter[str] = Counter()
 
-    def report(self, row: BadRow) -> None:
+    def report(self, row: InvalidRow) -> None:
         """Name a bad row."""
         self._note("bad rows", str(row))
 

@@ -8,9 +8,9 @@ from typing import Final
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder
 from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.core.progress import Progress, no_progress, track_progress
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.delimited import Dialect
-from ledeline.corpus.inputs import File, Input
+from ledeline.corpus.inputs import FileInput, Input
 from ledeline.corpus.lines import COMPRESSION_SUFFIXES
 from ledeline.inference.outputs.line_formats import (
     Delimited,
@@ -44,7 +44,7 @@ def open_output(
     """
     _refuse_name(path, as_json=as_json)
     path = path.resolve()
-    if isinstance(given, File) and given.path.resolve() == path:
+    if isinstance(given, FileInput) and given.path.resolve() == path:
         raise CorpusError(f"{path} is the input; name another output")
     make_folder(path.parent)
     full = CorpusError(f"{path}: the disk is full; make room and continue with --resume")
@@ -118,10 +118,10 @@ def _opened(
     if is_table(path, as_json=as_json) and path.suffix.lower() == ".parquet":
         return ParquetTable(path, given, column)
     form = _format(path, given, column, as_json)
-    if form.is_table and given.can_be_read_again:
+    if form.is_table and given.is_repeatable:
         records = track_progress(given.records(whole=True), "check", None, progress)
         for record in records:
-            if not isinstance(record, BadRow):
+            if not isinstance(record, InvalidRow):
                 form.beginning(record)
     return GrowingFile(path, form)
 
@@ -141,8 +141,8 @@ def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
 
 def _dialect(suffix: str, given: Input) -> Dialect:
     """How to write a table of text: as the input, where that is of the same family."""
-    if given.kind == suffix.removeprefix("."):
+    if given.file_format == suffix.removeprefix("."):
         return given.dialect
-    if {given.kind, suffix.removeprefix(".")} == {"csv", "tsv"}:
+    if {given.file_format, suffix.removeprefix(".")} == {"csv", "tsv"}:
         return given.dialect._replace(delimiter=",")
     return Dialect()

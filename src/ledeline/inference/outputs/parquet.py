@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledeline.core.atomic import atomic_write, hidden_path
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow
-from ledeline.corpus.inputs import File, Input
+from ledeline.corpus import InvalidRow
+from ledeline.corpus.inputs import FileInput, Input
 from ledeline.corpus.records import SOURCE, Record, read_batches, read_records, read_schema
-from ledeline.corpus.tables import BATCH_ROWS, unsound_parquet
+from ledeline.corpus.tables import BATCH_ROWS, parquet_error
 from ledeline.inference.outputs import Answer, Resumed
 from ledeline.inference.outputs.line_formats import MetricsLog, refuse_taken
 from ledeline.inference.outputs.text_file import GrowingFile
@@ -35,7 +35,7 @@ class ParquetTable:
     needs_whole_records: Final = False  # they are read again at the end
 
     def __init__(self, path: Path, given: Input, column: str) -> None:
-        if given.kind != "txt" and not given.can_be_read_again:
+        if given.file_format != "txt" and not given.is_repeatable:
             raise CorpusError(
                 f"{path}: a table from {given.name} cannot become Parquet, because it would be "
                 "read twice; name a file with --input, or write .jsonl"
@@ -46,7 +46,7 @@ class ParquetTable:
         self._schema = _with_column(given, _schema(given), column)
         self._is_there = False
 
-    def resume(self, records: Iterator[Record | BadRow]) -> Resumed:
+    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
         """Go on with the journal; a table that is there must be the whole of it."""
         if not self._path.exists():
             return self._journal.resume(records)
@@ -107,9 +107,9 @@ class ParquetTable:
     def _batches(self) -> Iterator["pa.RecordBatch"]:
         """The table without the new column."""
         given = self._given
-        if not isinstance(given, File) or given.kind == "txt":
+        if not isinstance(given, FileInput) or given.file_format == "txt":
             rows: Iterator[Sequence[Any]] = ((text,) for text in self._noted(SOURCE))
-        elif given.kind == "parquet":
+        elif given.file_format == "parquet":
             yield from read_batches(given.path, given.field)
             return
         else:
@@ -127,7 +127,7 @@ def _batch(rows: list[Sequence[Any]], schema: "pa.Schema") -> "pa.RecordBatch":
     return pa.record_batch(arrays, names=schema.names[:-1])
 
 
-def _sound(records: Iterator[Record | BadRow]) -> Iterator[Record]:
+def _sound(records: Iterator[Record | InvalidRow]) -> Iterator[Record]:
     return (record for record in records if isinstance(record, Record))
 
 
@@ -146,7 +146,7 @@ def _num_rows(path: Path) -> int:
     try:
         return int(pq.read_metadata(path).num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{path}: {unsound_parquet(error)}; name another output") from None
+        raise CorpusError(f"{path}: {parquet_error(error)}; name another output") from None
 
 
 # --- what types the columns are of --------------------------------------------------------------
@@ -156,8 +156,8 @@ def _schema(given: Input) -> "pa.Schema":
     """The columns of the input with their types, which for JSON lines are found by reading it."""
     import pyarrow as pa
 
-    if isinstance(given, File):
-        match given.kind:
+    if isinstance(given, FileInput):
+        match given.file_format:
             case "parquet":
                 return read_schema(given.path, given.field)
             case "jsonl":
@@ -165,7 +165,7 @@ def _schema(given: Input) -> "pa.Schema":
     return pa.schema([(name, pa.string()) for name in given.columns])
 
 
-def _found_schema(given: File) -> "pa.Schema":
+def _found_schema(given: FileInput) -> "pa.Schema":
     import pyarrow as pa
 
     schema, records = pa.schema([]), _sound(given.records(whole=True))

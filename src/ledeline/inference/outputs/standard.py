@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.records import Record
 from ledeline.inference.outputs import Answer, Resumed
 from ledeline.inference.outputs.line_formats import JsonLines, PlainLines
@@ -20,7 +20,7 @@ class Standard:
     def __init__(self, stream: BinaryIO, line: Callable[[Answer], bytes]) -> None:
         self._stream, self._line = stream, line
 
-    def resume(self, records: Iterator[Record | BadRow]) -> Resumed:
+    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
         """A stream begins anew."""
         return Resumed(0, records)
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from ledeline.core.atomic import fsync
 from ledeline.core.errors import CorpusError
-from ledeline.corpus import BadRow
+from ledeline.corpus import InvalidRow
 from ledeline.corpus.records import Record
 from ledeline.inference.outputs import Answer, Resumed
 from ledeline.inference.outputs.line_formats import Format
@@ -32,7 +32,7 @@ class GrowingFile:
         """Whether other columns are written, too."""
         return self._format.is_table
 
-    def resume(self, records: Iterator[Record | BadRow]) -> Resumed:
+    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
         """Pass by the records that have a line already, and cut off a torn one."""
         num_done = 0
         with suppress(FileNotFoundError), self._path.open("rb") as file:
@@ -48,7 +48,7 @@ class GrowingFile:
             os.truncate(self._path, self._size)
         return Resumed(num_done, records)
 
-    def _next(self, records: Iterator[Record | BadRow]) -> tuple[int, Record | BadRow]:
+    def _next(self, records: Iterator[Record | InvalidRow]) -> tuple[int, Record | InvalidRow]:
         """How many rows the next one that has a line takes, and that row."""
         for taken, record in enumerate(records, start=1):
             if self._has_line(record):
@@ -70,7 +70,7 @@ class GrowingFile:
             "options as before, or name another output"
         )
 
-    def _has_line(self, record: Record | BadRow) -> bool:
+    def _has_line(self, record: Record | InvalidRow) -> bool:
         return self._format.has_bad_rows or isinstance(record, Record)
 
     def write(self, answers: Sequence[Answer]) -> None:

@@ -39,7 +39,7 @@ class View:
         """alpha_j, to train through; refused where no gradient would come back."""
         if not self.has_attention_gradient:
             raise ModelError(
-                "an add-on trains through the attention, which has no gradient here; say "
+                "an add-on trains through the attention, which has no gradient here; set "
                 "needs_attention_gradient = True in its class, or look at detached_attention"
             )
         return self.detached_attention

@@ -100,7 +100,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
     version, storage = about.get("version"), about.get("weights", "float32")
     if version not in list(STORAGES) or about.get("profile") not in list(PROFILES):
         raise ModelError(
-            f"{path} has format version {version} and profile {about.get('profile')}, and this "
+            f"{path} has format version {version} and profile {about.get('profile')}, but this "
             f"ledeline reads versions 1 to {VERSION} with " + " or ".join(PROFILES)
         )
     if storage not in STORAGES[version]:
@@ -119,7 +119,7 @@ def _refuse_unknown(path: Path, what: str, names: list[Any], known: Mapping[str,
     for name in names:
         if name not in list(known):
             raise ModelError(
-                f"{path} names the {what} {name}, and this ledeline knows {', '.join(known)}"
+                f"{path} names the {what} {name}, but this ledeline only has {', '.join(known)}"
             )
 
 
@@ -131,5 +131,5 @@ def _no_model(folder: Path, error: OSError) -> ModelError:
     elif isinstance(error, FileNotFoundError):
         reason = f"it has no {MODEL_FILE}"
     best = folder / BEST
-    known = best if (best / MODEL_FILE).exists() else "one, such as runs/NAME/best of a run"
+    known = best if (best / MODEL_FILE).exists() else "one, such as runs/NAME/best"
     return ModelError(f"{folder} is not a model folder: {reason}; name {known}")

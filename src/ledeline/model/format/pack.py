@@ -55,7 +55,7 @@ def _mean(folders: Sequence[Path]) -> ModelBundle:
         other = load_model(folder)
         if differing := _difference(first, other):
             raise ModelError(
-                f"{folders[0]} and {folder} have no mean, for they differ in {differing}; name "
+                f"{folders[0]} and {folder} cannot be averaged: they differ in {differing}; name "
                 "checkpoints of one run"
             )
         for name, one in other.model.state_dict().items():
@@ -89,6 +89,6 @@ def _new_folder(output: Path) -> Iterator[Path]:
     full = ModelError(f"{output}: the disk is full; make room and run again")
     with exclusive_lock(output, ModelError), explain_full_disk(full):
         if output.exists():
-            raise ModelError(f"{output} is there already; name another folder to write to")
+            raise ModelError(f"{output} already exists; name another folder to write to")
         with staging_folder(output) as folder:
             yield folder

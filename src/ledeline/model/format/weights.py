@@ -136,8 +136,8 @@ def _refuse_unexpected(path: Path, stored: Weights, expected: dict[str, str]) ->
         is_, should_be = (one.get(name, "missing") for one in (actual, expected))
         if is_ != should_be:
             raise ModelError(
-                f"{path} does not hold the weights that the files beside it describe: "
-                f"{name} is {is_} and should be {should_be}"
+                f"{path} does not match the other files of the folder: "
+                f"{name} is {is_} but should be {should_be}"
             )
 
 

@@ -1,17 +1,17 @@
-// The page of `ledeline serve`: sends ledes to v1/headlines and shows what comes back.
-// Texts become text, never HTML. Addresses are relative, for proxies that add a prefix.
+// The page of `ledeline serve`: sends ledes to v1/headlines and shows the headlines.
+// Texts are inserted as text, never as HTML. URLs are relative, for proxies that add a prefix.
 
-const OPEN_AT_FIRST = 5; // results; of more, only the first is open
-const MOST_ROWS = 80; // lede words in a heat map
-const LEAST_SHARE = 0.01; // that is marked, or named
-const NUMBERED_SHARE = 0.05; // that has its number above the word
-const MOST_NAMED = 4; // lede words named for a headline word
+const MAX_OPEN = 5; // results; if there are more, only the first is open
+const MAX_ROWS = 80; // lede words in a heat map
+const MIN_SHARE = 0.01; // smaller ones are neither marked nor named
+const MIN_NUMBERED_SHARE = 0.05; // smaller ones have no number above the word
+const MAX_NAMED = 4; // lede words named for a headline word
 const TOKEN_KEY = "ledeline-token";
-const PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g; // of halves that are one character
+const SURROGATE_PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 
-const NOTHING = "(no headline)";
-const HINT = "Point at a word of the headline, or use tab and arrow keys, to see where it is from.";
-const SCORES = "Score: mean log-probability of a sub-word, 0 is certainty; per cent: exp(score).";
+const NO_HEADLINE = "(no headline)";
+const HINT = "Point at a word of the headline, or use tab and arrow keys, to see where it comes from.";
+const SCORES = "Score: mean log-probability per sub-word; 0 is certainty. Per cent: exp(score).";
 const WARNINGS = {
   empty: "No text",
   invalid: "No text",
@@ -25,16 +25,16 @@ const $ = (id) => document.getElementById(id);
 const on = (id, kind, action) => $(id).addEventListener(kind, action);
 const grouped = new Intl.NumberFormat("en").format; // 1,000
 
-let token = ""; // that the server may ask for
-let limits = null; // of the server, once it has told them
+let token = ""; // sent to the server, if it needs one
+let limits = null; // of the server, once they are known
 let examples = []; // ledes to fill in
 let running = null; // AbortController of the request under way
-let waitsForToken = false; // whether a token is all that a request lacks
-let shown = []; // Marks of the answers in the list
+let waitsForToken = false; // whether to send the request again once there is a token
+let shown = []; // the Marks of each result in the list
 
 // --- elements ---
 
-/** An element. Functions among the attributes hear events; strings among the children are text. */
+/** Make an element. Attributes that are functions become event listeners. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -48,10 +48,10 @@ function make(tag, attributes = {}, ...children) {
 const button = (attributes, ...parts) => make("button", { type: "button", ...attributes }, ...parts);
 const note = (...children) => make("p", { class: "note" }, ...children);
 
-/** Somebody else's text among ours: its direction must not spread. */
+/** A user's text inside our own: isolated, so that its direction does not spread. */
 const quoted = (text) => make("bdi", {}, text);
 
-/** Tell everybody, also those who listen. */
+/** Show a message that screen readers announce. */
 const say = (...parts) => $("status").replaceChildren(...parts);
 
 const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
@@ -61,15 +61,15 @@ const spaceBefore = (spaced) => spaced.slice(0, spaced.length - spaced.trimStart
 // --- the server ---
 
 class Refusal extends Error {
-  /** A status of HTTP; 0 where no answer came, -1 where it cannot be read. */
+  /** `status` is that of HTTP; 0 if there was no answer, -1 if it cannot be read. */
   constructor(status, detail = "", seconds = 0) {
     super(detail);
     this.status = status;
-    this.seconds = seconds; // to wait before the next try
+    this.seconds = seconds; // to wait before a retry
   }
 }
 
-/** What the server answers; a Refusal or an AbortError where it does not. */
+/** The server's answer; throws a Refusal or an AbortError. */
 async function ask(path, body = null, signal = null) {
   const headers = {};
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -86,13 +86,13 @@ async function ask(path, body = null, signal = null) {
 }
 
 async function refusal(response) {
-  // What is no JSON comes from something between here and the server.
+  // An answer that is not JSON comes from a proxy.
   const { detail } = await response.json().catch(() => ({}));
   const seconds = Number(response.headers.get("Retry-After")) || 1;
   return new Refusal(response.status, typeof detail === "string" ? detail : "", seconds);
 }
 
-/** The token, kept for this tab; until the page is left where the browser allows no more. */
+/** The token, kept for this tab, or until the page is left if the browser has no storage. */
 function keptToken(value = null) {
   try {
     if (value) sessionStorage.setItem(TOKEN_KEY, value);
@@ -106,7 +106,7 @@ function keptToken(value = null) {
 
 const sentence = (text) => text && `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 
-/** What went wrong, and what can be done. */
+/** What went wrong, and what to do. */
 function explained({ status, message }) {
   const detail = sentence(message);
   switch (status) {
@@ -149,7 +149,7 @@ function failed(error) {
   else fail(explained(error));
 }
 
-/** It counts the seconds down that the server wants to be left alone. */
+/** A button that counts down the seconds until the server may be asked again. */
 function retryButton({ status, seconds }) {
   let left = status === 503 ? Math.ceil(seconds) : 0;
   const retry = button({ click: () => left < 0 && write() });
@@ -174,7 +174,7 @@ function askForToken() {
   waitsForToken = true;
   showTokenForm();
   $("token").focus();
-  say("The server asks for a token. Your text is still here.");
+  say("The server needs a token. Your text is still here.");
 }
 
 async function useToken(event) {
@@ -194,20 +194,20 @@ async function useToken(event) {
 
 // --- copying ---
 
-/** Copy, and say so in words and on the button, in `label`. */
+/** Copy, and confirm it in the status and in `label`, the text of the button. */
 async function copy(text, label) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // Browsers have a clipboard on secure addresses only; elsewhere there is the old way.
-    if (!copiedTheOldWay(text)) return say("It could not be copied. Select it and press Ctrl+C.");
+    // navigator.clipboard needs a secure address; execCommand does not.
+    if (!copyByCommand(text)) return say("Copying failed. Select the text and press Ctrl+C.");
   }
   say("Copied: ", quoted(text));
   label.textContent = "Copied";
   return setTimeout(() => (label.textContent = "Copy"), 1500);
 }
 
-function copiedTheOldWay(text) {
+function copyByCommand(text) {
   const before = document.activeElement;
   const box = make("textarea", { class: "unseen" });
   box.value = text;
@@ -221,7 +221,7 @@ function copiedTheOldWay(text) {
 
 // --- marks ---
 
-/** The words of a headline and of its lede, and what ties them. */
+/** The words of a headline and of its lede, and the marks that connect them. */
 class Marks {
   constructor({ heat_map: map, dropped }, number) {
     this.map = map;
@@ -229,7 +229,7 @@ class Marks {
     this.readout = make("p", { id: `readout-${number}`, class: "readout" });
     this.source = map.source.map((word) => make("span", { class: "source" }, word.trimStart()));
     this.words = map.headline.map((word, j) => this.#word(word.trimStart(), j));
-    this.pointed = this.focused = this.pinned = null; // places of headline words
+    this.pointed = this.focused = this.pinned = null; // positions of headline words
     this.marked = []; // spans of the lede
     this.heat = new HeatMap(this);
     this.update();
@@ -244,7 +244,7 @@ class Marks {
     return this.view === "SPM" ? this.map.spm : this.map.attention;
   }
 
-  // The tab key leads to one of the words, arrow keys to the others.
+  // The tab key moves to one of the words, the arrow keys to the others.
   #word(word, j) {
     const attributes = {
       class: "word",
@@ -287,7 +287,7 @@ class Marks {
     return lede;
   }
 
-  /** Keep the marks of a word, or let them go. */
+  /** Pin the marks of a word, or unpin them. */
   pin(place) {
     if (place === null) return;
     this.update({ pinned: this.pinned === place ? null : place });
@@ -311,7 +311,7 @@ class Marks {
     event.preventDefault();
   }
 
-  /** Mark what belongs to the word that is pointed at, else focused, else pinned. */
+  /** Mark the sources of the word that is pointed at, else focused, else pinned. */
   update(changes = {}) {
     Object.assign(this, changes);
     const place = this.pointed ?? this.focused ?? this.pinned;
@@ -322,35 +322,35 @@ class Marks {
     for (const word of this.marked) word.classList.remove("marked");
     const places = place === null ? [] : this.#sources(place);
     this.marked = places.map((i) => this.#mark(this.source[i], this.rows[place][i]));
-    this.readout.replaceChildren(...(place === null ? [HINT] : this.#inWords(place, places)));
+    this.readout.replaceChildren(...(place === null ? [HINT] : this.#description(place, places)));
   }
 
-  /** Places of the lede words that a headline word comes from, the likeliest first. */
+  /** Positions of the lede words that a headline word comes from, the likeliest first. */
   #sources(place) {
     const shares = this.rows[place];
-    const places = [...shares.keys()].filter((i) => shares[i] >= LEAST_SHARE);
+    const places = [...shares.keys()].filter((i) => shares[i] >= MIN_SHARE);
     return places.sort((one, other) => shares[other] - shares[one]);
   }
 
   #mark(word, share) {
     word.classList.add("marked");
     word.style.setProperty("--share", share);
-    word.dataset.share = share < NUMBERED_SHARE ? "" : Math.round(100 * share);
+    word.dataset.share = share < MIN_NUMBERED_SHARE ? "" : Math.round(100 * share);
     return word;
   }
 
-  #inWords(place, places) {
+  #description(place, places) {
     const word = make("strong", {}, quoted(this.words[place].textContent));
     const parts = [word, `, by ${this.view}, from `];
     if (!places.length) return [...parts, "no word with 1 % or more"];
-    places.slice(0, MOST_NAMED).forEach((i, rank) => {
+    places.slice(0, MAX_NAMED).forEach((i, rank) => {
       const share = ` (${percent(this.rows[place][i])})`;
       parts.push(rank ? ", " : "", quoted(this.source[i].textContent), share);
     });
     return parts;
   }
 
-  /** Another view was chosen. */
+  /** Draw again, after the view was changed. */
   redraw() {
     this.update();
     this.heat.redraw();
@@ -364,7 +364,7 @@ function placeOf(event) {
 
 // --- the heat map ---
 
-/** Every lede word (down) against every headline word (across); drawn when it is opened. */
+/** Every lede word (rows) against every headline word (columns); drawn when it is opened. */
 class HeatMap {
   constructor(marks) {
     this.marks = marks;
@@ -379,12 +379,12 @@ class HeatMap {
     this.place.replaceChildren(...(this.details.open ? this.#parts() : []));
   }
 
-  /** Places of lede words: all, or where there are very many those with the largest shares. */
+  /** Positions of the lede words to show: all, or those with the largest shares. */
   #chosen() {
     const places = [...this.marks.source.keys()];
-    if (places.length <= MOST_ROWS) return places;
+    if (places.length <= MAX_ROWS) return places;
     const most = places.map((i) => Math.max(...this.marks.rows.map((row) => row[i])));
-    const best = places.sort((one, other) => most[other] - most[one]).slice(0, MOST_ROWS);
+    const best = places.sort((one, other) => most[other] - most[one]).slice(0, MAX_ROWS);
     return best.sort((one, other) => one - other);
   }
 
@@ -412,8 +412,8 @@ class HeatMap {
 
   #caption(num) {
     const all = this.marks.source.length;
-    const some = num < all ? `${num} of ${grouped(all)} lede words, those with most. ` : "";
-    return `${some}Per cent of a lede word in a headline word, by ${this.marks.view}; empty: < 1.`;
+    const some = num < all ? `the ${num} of ${grouped(all)} lede words with most weight, ` : "";
+    return `Weights, ${some}in per cent, by ${this.marks.view}; below 1 a cell is empty.`;
   }
 
   #row(i) {
@@ -425,7 +425,7 @@ class HeatMap {
 
   #cell(share, i, j) {
     const cell = make("td", { tabindex: -1, "data-i": i, "data-j": j });
-    if (share < LEAST_SHARE) return cell;
+    if (share < MIN_SHARE) return cell;
     cell.className = "warm";
     cell.style.setProperty("--share", share);
     cell.textContent = Math.round(100 * share);
@@ -460,7 +460,7 @@ class HeatMap {
 // --- results ---
 
 function heading(answer, marks) {
-  if (!answer.headline) return make("h3", { class: "headline none" }, NOTHING);
+  if (!answer.headline) return make("h3", { class: "headline none" }, NO_HEADLINE);
   const made = marks?.heading() ?? make("h3", { class: "headline", dir: "auto" }, answer.headline);
   if (answer.truncated) made.append(" …");
   return made;
@@ -501,7 +501,7 @@ function scoreRow(first, score) {
 
 function alternativeButton({ headline, truncated }) {
   const label = make("small", {}, "Copy");
-  const text = quoted((headline || NOTHING) + (truncated ? " …" : ""));
+  const text = quoted((headline || NO_HEADLINE) + (truncated ? " …" : ""));
   return button({ class: "alternative", click: () => copy(headline, label) }, text, " ", label);
 }
 
@@ -535,9 +535,9 @@ function resultBody(answer, number) {
   return body;
 }
 
-/** One of several: it folds, and is made when it is first opened. */
+/** One of several results; it folds, and is filled when it is first opened. */
 function foldingResult(answer, number, total) {
-  const short = make("strong", {}, quoted(answer.headline || NOTHING));
+  const short = make("strong", {}, quoted(answer.headline || NO_HEADLINE));
   if (answer.warnings.length) short.append(` (${plural(answer.warnings.length, "warning")})`);
   const summary = make("summary", {}, make("span", {}, `${number} of ${total} `), short);
   const details = make("details", { class: "result" }, summary);
@@ -546,7 +546,7 @@ function foldingResult(answer, number, total) {
     nameFold();
   };
   details.addEventListener("toggle", fill);
-  details.open = number === 1 || total <= OPEN_AT_FIRST;
+  details.open = number === 1 || total <= MAX_OPEN;
   fill();
   return details;
 }
@@ -593,9 +593,9 @@ function ledes() {
 }
 
 /** Characters as the server counts them. */
-const lengthOf = (text) => text.length - (text.match(PAIRS)?.length ?? 0);
+const lengthOf = (text) => text.length - (text.match(SURROGATE_PAIRS)?.length ?? 0);
 
-/** What the server would refuse, or nothing. */
+/** Why the server would refuse the ledes, or an empty string. */
 function excess(given) {
   if (!limits) return "";
   const { texts, characters } = limits;
@@ -623,7 +623,7 @@ function count() {
   $("write").textContent = running ? "Writing …" : name;
 }
 
-/** Fill in examples. What somebody wrote is never taken away: they then go below it. */
+/** Fill in examples; below what the user has written, if that is not an example. */
 function fillIn(chosen) {
   const own = ledes().some(({ text }) => !examples.includes(text));
   $("text").value = [...(own ? [$("text").value.trimEnd()] : []), ...chosen].join("\n");
@@ -643,14 +643,14 @@ function showExamples() {
 
 const numberOf = (id) => ($(id).value ? $(id).valueAsNumber : null);
 
-/** Whether the settings can be; the browser says what cannot. */
-function settingsAreGood() {
+/** Whether the settings are valid; if not, the browser says why. */
+function settingsAreValid() {
   const { beam, n_best, min_length, max_length } = request([]);
   const tooShort = max_length !== null && max_length < min_length;
   $("n-best").setCustomValidity(n_best > beam ? "At most as many as the beam." : "");
-  $("max-length").setCustomValidity(tooShort ? "Less than the least length." : "");
+  $("max-length").setCustomValidity(tooShort ? "Less than the minimum length." : "");
   if ($("form").checkValidity()) return true;
-  $("settings").open = true; // the browser cannot point at what is hidden
+  $("settings").open = true; // so that the browser can show its message
   return $("form").reportValidity();
 }
 
@@ -668,7 +668,7 @@ function request(given) {
 
 function setBusy(controller) {
   running = controller;
-  // A disabled or hidden button would lose the focus.
+  // Not disabled, for a disabled button loses the focus.
   $("write").setAttribute("aria-disabled", Boolean(running));
   if (!running && document.activeElement === $("cancel")) $("write").focus();
   $("cancel").hidden = !running;
@@ -686,7 +686,7 @@ async function write() {
     $("text").setAttribute("aria-invalid", "true");
     $("text").focus();
   }
-  if (problem || !settingsAreGood()) return;
+  if (problem || !settingsAreValid()) return;
   waitsForToken = false;
   const began = performance.now();
   setBusy(new AbortController());
@@ -718,9 +718,9 @@ function keys(event) {
   write();
 }
 
-// --- the beginning ---
+// --- start ---
 
-/** Whether the server lets us in. */
+/** Ask for the model; false if a token is needed. */
 async function describeModel() {
   try {
     showModel(await ask("v1/model"));
@@ -731,11 +731,11 @@ async function describeModel() {
   return true;
 }
 
-/** In the footer, and its limits in the form. */
+/** Show the model in the footer, and its limits in the form. */
 function showModel(model) {
   limits = model.limits;
-  setMost("beam", limits.beam);
-  setMost("n-best", Math.min(limits.n_best, limits.beam));
+  setMax("beam", limits.beam);
+  setMax("n-best", Math.min(limits.n_best, limits.beam));
   $("model").textContent = [
     model.system,
     plural(model.parameters, "parameter"),
@@ -749,22 +749,22 @@ function showModel(model) {
   count();
 }
 
-function setMost(id, most) {
+function setMax(id, most) {
   const input = $(id);
   input.max = most;
   if (input.valueAsNumber > most) input.value = most;
-  $(`${id}-most`).textContent = most;
+  $(`${id}-max`).textContent = most;
 }
 
-/** Without examples the form works all the same. */
+/** Show the examples; without them the form works, too. */
 async function showExampleAnswer() {
   const given = await ask("page/examples.json").catch(() => null);
   if (!given) return;
   examples = given.ledes;
   showExamples();
-  if (document.querySelector(".result")) return; // somebody was quicker
+  if (document.querySelector(".result")) return; // a headline was written meanwhile
   show([given.answer], "An example");
-  // One word shows its marks unasked: that with the clearest source.
+  // Pin the word with the clearest source, to show what marks are.
   for (const marks of shown) {
     const most = marks.rows.map((row) => Math.max(...row));
     marks.pin(most.indexOf(Math.max(...most)));

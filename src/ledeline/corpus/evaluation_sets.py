@@ -1,4 +1,4 @@
-"""Test sets: pairs that are all kept, in order, from a table or from parallel text."""
+"""Evaluation sets: all pairs of a table or of parallel text, in order."""
 
 import re
 from pathlib import Path
@@ -8,24 +8,24 @@ from ledeline.core.errors import ConfigError, CorpusError
 from ledeline.corpus import Pair
 from ledeline.corpus.columns import read_column
 from ledeline.corpus.parallel import read_parallel
-from ledeline.corpus.records import read_columns
+from ledeline.corpus.records import read_column_names
 from ledeline.corpus.tables import read_table
 
-ALIGNMENT: Final = "alignment"  # the column of gold links, where a table has one
+ALIGNMENT: Final = "alignment"  # the column of gold links, if a table has one
 
 Files: TypeAlias = tuple[Path, ...]  # a table, or ledes and headlines
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class EvaluationSet(NamedTuple):
-    """Pairs to test a system on."""
+    """Pairs to evaluate a system on."""
 
     name: str
     files: tuple[str, ...]  # as they were given
     ledes: list[str]
     headlines: list[str]
-    alignments: list[str] | None = None  # gold links in the Pharaoh form, where there are any
-    gold_file: str = ""  # they come from
+    alignments: list[str] | None = None  # gold links in the Pharaoh format, if there are any
+    gold_file: str = ""  # where the gold links come from
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -33,10 +33,10 @@ class EvaluationSet(NamedTuple):
         return list(zip(self.ledes, self.headlines, strict=True))
 
 
-def find_test_set(given: str) -> tuple[str, Files]:
+def parse_evaluation_set(given: str) -> tuple[str, Files]:
     """Parse ``NAME=TABLE``, ``NAME=LEDES,HEADLINES``, or either without the name.
 
-    A set without a name is called after its first file.
+    A set without a name gets that of its first file.
     """
     name, mark, files = given.partition("=")
     if not mark or Path(given).exists():
@@ -57,15 +57,15 @@ def find_test_set(given: str) -> tuple[str, Files]:
     return name, paths
 
 
-def read_test_set(
+def read_evaluation_set(
     given: str, *, lede: str = "lede", headline: str = "headline", gold: str | None = None
 ) -> EvaluationSet:
-    """Read a test set; `lede` and `headline` name the columns of a table, `gold` a file of links.
+    """Read a set; `lede` and `headline` name the columns of a table, `gold` a file of gold links.
 
-    Every row must be a pair: the first that is not is an error that names it. Without `gold`, links
-    are read from the column of a table that has one.
+    Every row must be a pair; the first that is not raises an error that names it. Without `gold`,
+    links are read from the column `alignment` of a table, if it has one.
     """
-    name, paths = find_test_set(given)
+    name, paths = parse_evaluation_set(given)
     rows = (
         read_table(paths[0], lede=lede, headline=headline, date=None)
         if len(paths) == 1
@@ -90,5 +90,5 @@ def read_test_set(
 
 
 def _has_gold(paths: Files, lede: str) -> bool:
-    """Whether it is a table with a column of links."""
-    return len(paths) == 1 and ALIGNMENT in read_columns(paths[0], lede)
+    """Whether it is a table with a column of gold links."""
+    return len(paths) == 1 and ALIGNMENT in read_column_names(paths[0], lede)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ledeline.core.errors import ConfigError, CorpusError
-from ledeline.corpus.tables import write_table
-from ledeline.corpus.testsets import find_test_set, read_test_set
+from ledeline.corpus.evaluation_sets import parse_evaluation_set, read_evaluation_set
+from ledeline.corpus.table_writer import write_table
 from ledeline.synth.newsroom import Story, generate
 
 
@@ -20,7 +20,7 @@ from ledeline.synth.newsroom import Story, generate
     ],
 )
 def test_names(given: str, name: str, files: list[str]) -> None:
-    assert find_test_set(given) == (name, tuple(map(Path, files)))
+    assert parse_evaluation_set(given) == (name, tuple(map(Path, files)))
 
 
 @pytest.mark.parametrize(
@@ -39,22 +39,22 @@ def test_names(given: str, name: str, files: list[str]) -> None:
 )
 def test_what_is_no_test_set(given: str) -> None:
     with pytest.raises(ConfigError, match="NAME="):
-        find_test_set(given)
+        parse_evaluation_set(given)
 
 
 def test_a_file_that_has_marks_in_its_name(tmp_path: Path) -> None:
     path = tmp_path / "a=b,c.csv"
     path.write_text("lede,headline\nx,y\n")
-    assert find_test_set(f"n={path}") == ("n", (path,))
+    assert parse_evaluation_set(f"n={path}") == ("n", (path,))
     with pytest.raises(ConfigError, match="'a=b,c' is not a name"):
-        find_test_set(str(path))
+        parse_evaluation_set(str(path))
 
 
 def test_a_table_with_gold(tmp_path: Path) -> None:
     stories = list(generate(5, 1))
     path = tmp_path / "t.parquet"
     write_table(path, (story._asdict() for story in stories), Story._fields)
-    held_out = read_test_set(f"room={path}")
+    held_out = read_evaluation_set(f"room={path}")
     assert held_out.name == "room"
     assert held_out.files == (str(path),)
     assert held_out.ledes == [story.lede for story in stories]
@@ -67,15 +67,15 @@ def test_parallel_text_with_gold_beside_it(tmp_path: Path) -> None:
     for name, text in {"l.txt": "a b\nc d\n", "h.txt": "a\n\n", "g.txt": "0-0\n\n"}.items():
         (tmp_path / name).write_text(text)
     given = f"{tmp_path / 'l.txt'},{tmp_path / 'h.txt'}"
-    held_out = read_test_set(given)
+    held_out = read_evaluation_set(given)
     assert (held_out.ledes, held_out.headlines) == (["a b", "c d"], ["a", ""])
     assert held_out.alignments is None
-    assert read_test_set(given, gold=str(tmp_path / "g.txt")).alignments == ["0-0", ""]
+    assert read_evaluation_set(given, gold=str(tmp_path / "g.txt")).alignments == ["0-0", ""]
 
 
 def test_columns_of_other_names(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("body,title\nx,y\n")
-    held_out = read_test_set(str(tmp_path / "t.csv"), lede="body", headline="title")
+    held_out = read_evaluation_set(str(tmp_path / "t.csv"), lede="body", headline="title")
     assert (held_out.ledes, held_out.headlines) == (["x"], ["y"])
 
 
@@ -88,14 +88,14 @@ def test_every_row_must_be_a_pair(tmp_path: Path) -> None:
         ("t.jsonl", r"t\.jsonl: line 2: "),
         ("none.csv", "the file has no pairs"),
         ("missing.csv", "no such file"),
-        (f"l.txt,{tmp_path / 'h.txt'}", r"l\.txt: line 2: this line has no partner"),
+        (f"l.txt,{tmp_path / 'h.txt'}", r"l\.txt: line 2: this line has no counterpart"),
     ]:
         with pytest.raises(CorpusError, match=sentence):
-            read_test_set(str(tmp_path / given))
+            read_evaluation_set(str(tmp_path / given))
 
 
 def test_a_table_with_semicolons_is_a_test_set(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbflede;headline;alignment\r\na, b;c;0-0\r\n")
-    held_out = read_test_set(str(path))
+    held_out = read_evaluation_set(str(path))
     assert (held_out.pairs, held_out.alignments) == ([("a, b", "c")], ["0-0"])

@@ -1,7 +1,7 @@
-"""Pairs kept on disk as numbers of words while a corpus is prepared.
+"""Pairs kept on disk as word numbers while a corpus is prepared.
 
-Each different word has a number; a side of a pair is a run of numbers. So the corpus is tokenised
-once, and what follows (counting, splitting, encoding) is arithmetic on arrays.
+Each distinct word has a number, and a lede or a headline is a sequence of numbers. So the corpus is
+tokenised once, and counting, splitting and encoding work on arrays.
 """
 
 from array import array
@@ -13,28 +13,28 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 CHUNK = 2**15  # pairs handled at a time
-_BUFFER = 2**20  # numbers held back before they are written
+_BUFFER = 2**20  # numbers that are buffered before they are written
 
 
-class WordNumbers(dict[str, int]):
-    """Gives each word the next number when it is first asked for."""
+class WordIndex(dict[str, int]):
+    """The number of each word; a new word gets the next number."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
         return number
 
 
-class Runs(NamedTuple):
-    """Runs of values, end to end: run r is ``values[starts[r]:starts[r + 1]]``."""
+class RaggedArray(NamedTuple):
+    """Rows of different lengths, concatenated: row r is ``values[starts[r]:starts[r + 1]]``."""
 
     values: npt.NDArray[Any]
-    starts: Numbers
+    starts: IntArray
 
-    def take(self, rows: Numbers) -> tuple[npt.NDArray[Any], Numbers]:
-        """The values of these runs, end to end, and the length of each."""
+    def take(self, rows: IntArray) -> tuple[npt.NDArray[Any], IntArray]:
+        """The values of these rows, concatenated, and the length of each row."""
         lengths = self.starts[rows + 1] - self.starts[rows]
         shifts = self.starts[rows] - (np.cumsum(lengths) - lengths)
         return self.values[np.repeat(shifts, lengths) + np.arange(lengths.sum())], lengths
@@ -42,22 +42,24 @@ class Runs(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredPairs:
-    """Both sides of some pairs, and a hash of each pair."""
+    """The ledes and headlines of some pairs, and a hash of each pair."""
 
-    ledes: Runs
-    headlines: Runs
-    hashes: Numbers
+    ledes: RaggedArray
+    headlines: RaggedArray
+    hashes: IntArray
 
     def __len__(self) -> int:
         return len(self.hashes)
 
 
 class PairStore:
-    """Takes pairs one by one; `close` gives them back as memory-mapped arrays."""
+    """Collects pairs one by one; `close` returns them as memory-mapped arrays."""
 
-    def __init__(self, folder: Path, name: str, numbers: WordNumbers) -> None:
+    def __init__(self, folder: Path, name: str, numbers: WordIndex) -> None:
         self._number = numbers.__getitem__
-        self._columns = [_Column(folder / f"{name}.{side}.words") for side in ("lede", "headline")]
+        self._columns = [
+            _WordColumn(folder / f"{name}.{side}.words") for side in ("lede", "headline")
+        ]
         self._hashes = array("q")
 
     def append(self, lede: Sequence[str], headline: Sequence[str]) -> None:
@@ -68,12 +70,12 @@ class PairStore:
         self._hashes.append(hash(tuple(sides)))
 
     def close(self) -> StoredPairs:
-        """All pairs, in the order they came."""
+        """All pairs, in the order they were added."""
         ledes, headlines = (column.close() for column in self._columns)
         return StoredPairs(ledes, headlines, np.array(self._hashes, np.int64))
 
 
-class _Column:
+class _WordColumn:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._buffer, self._lengths = array("i"), array("i")
@@ -84,12 +86,12 @@ class _Column:
         if len(self._buffer) > _BUFFER:
             self._flush()
 
-    def close(self) -> Runs:
+    def close(self) -> RaggedArray:
         self._flush()
         starts = np.concatenate(([0], np.cumsum(self._lengths, dtype=np.int64)))
         size = self._path.stat().st_size
         values = np.memmap(self._path, np.int32, "r") if size else np.empty(0, np.int32)
-        return Runs(values, starts)
+        return RaggedArray(values, starts)
 
     def _flush(self) -> None:
         with self._path.open("ab") as file:
@@ -97,7 +99,7 @@ class _Column:
         self._buffer = array("i")
 
 
-def chunks(rows: Numbers) -> Iterator[Numbers]:
-    """Rows in portions that fit into memory."""
+def chunks(rows: IntArray) -> Iterator[IntArray]:
+    """Rows in chunks that fit into memory."""
     for start in range(0, len(rows), CHUNK):
         yield rows[start : start + CHUNK]

@@ -1,0 +1,24 @@
+"""Old names of modules work for one version, and say the new one."""
+
+import importlib
+import sys
+
+import pytest
+
+from ledeline._moved import MOVED
+from ledeline.core.errors import RenamedWarning
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_an_old_name_gives_the_module_and_warns(
+    old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, f"ledeline.{old}", raising=False)
+    with pytest.warns(RenamedWarning, match=rf"ledeline\.{old} is called ledeline\.{new} now"):
+        found = importlib.import_module(f"ledeline.{old}")
+    assert found is importlib.import_module(f"ledeline.{new}")
+
+
+def test_other_names_are_not_there() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("ledeline.nonsense")
