@@ -223,7 +223,7 @@ class TestExactness:
 
         with monkeypatch.context() as patch:
             patch.setattr(engine, "quantize", noted)
-            patch.setattr(engine, "Int8Product", noted)
+            patch.setattr(engine, "Int8Linear", noted)
             engine.Engine(load_model(folder).model, "int8")
         return found
 
