@@ -33,8 +33,8 @@ from ledeline.data.dataset import padded
 from ledeline.inference.generate import generate
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Headliner, Options, open_model
-from ledeline.inference.outputs.notes import Notes
-from ledeline.inference.outputs.opening import open_output
+from ledeline.inference.outputs.open_output import open_output
+from ledeline.inference.outputs.reporter import LimitedReporter
 from ledeline.inference.source_text import SourceText
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
@@ -103,10 +103,10 @@ class Timed(Headliner):
 def from_file_to_file(headliner: Headliner, ledes: Path, output: Path, options: Options) -> None:
     given = FileInput(ledes)
     with (
-        Notes(lambda _: None, given.unit, everything=False, warnings=True) as notes,
+        LimitedReporter(lambda _: None, given.unit, unlimited=False, warnings=True) as reporter,
         open_output(output, given) as opened,
     ):
-        generate(headliner, given, opened, options, notes)
+        generate(headliner, given, opened, options, reporter)
 
 
 def plain_rate(model: EncDec, sources: Sequence[Sequence[int]], config: SearchConfig) -> float:

@@ -59,7 +59,7 @@ class Headliner:
             print("load", *folders, precision, file=sys.stderr)
         return cls()
 
-    first_window = 64
+    first_chunk_size = 64
 
     def generate_batch(self, texts, options=Options(), *, first=1):
         if "SHOW" in os.environ:
@@ -69,7 +69,7 @@ class Headliner:
 
 module = types.ModuleType("ledeline.inference.headliner")
 module.Options, module.Headliner = Options, Headliner
-module.LARGEST_WINDOW = 2048
+module.MAX_CHUNK_SIZE = 2048
 sys.modules["ledeline.inference.headliner"] = module
 
 if "SHOW_MODULES" in os.environ:

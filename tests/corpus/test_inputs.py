@@ -232,7 +232,9 @@ def test_a_file_without_an_ending_is_plain_text(tmp_path):
     with pytest.raises(CorpusError, match=r"plain text has no column 'b'; .* --format"):
         open_input([], tmp_path / "ledes", "b")
     (tmp_path / "broken.gz").write_bytes(gzip.compress(b"a\nb\n")[:12])
-    with pytest.raises(CorpusError, match=r"broken\.gz: line 1: the file cannot be read beyond this point"):
+    with pytest.raises(
+        CorpusError, match=r"broken\.gz: line 1: the file cannot be read beyond this point"
+    ):
         open_input([], tmp_path / "broken.gz", None)
     with pytest.raises(CorpusError, match="none: no such file"):
         open_input([], tmp_path / "none", None)

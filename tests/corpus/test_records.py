@@ -106,7 +106,9 @@ def test_what_breaks_off_gives_the_records_before_it(tmp_path):
     packed = gzip.compress(b"a\nb\n") + b"rubbish"
     records = read_records(written(tmp_path, "x.txt.gz", packed), None)
     assert [next(records).text, next(records).text] == ["a", "b"]
-    with pytest.raises(CorpusError, match=r"x\.txt\.gz: line 3: the file cannot be read beyond this point"):
+    with pytest.raises(
+        CorpusError, match=r"x\.txt\.gz: line 3: the file cannot be read beyond this point"
+    ):
         next(records)
 
 

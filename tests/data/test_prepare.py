@@ -415,7 +415,9 @@ class TestFilters:
         with pytest.raises(CorpusError, match=r"no training pair is left.*lede too short 5"):
             run(tmp_path, TABLE, "--filter.min_lede_words=1000")
         write_jsonl(tmp_path / "train.jsonl", [{"lede": "a b", "headline": "a b"}])
-        with pytest.raises(CorpusError, match=r"no training pair is left.*headline longer than lede .* 1$"):
+        with pytest.raises(
+            CorpusError, match=r"no training pair is left.*headline longer than lede .* 1$"
+        ):
             run(tmp_path, TABLE)
         assert not (tmp_path / "out").exists()
 
