@@ -128,7 +128,7 @@ def test_without_text_it_is_falsy() -> None:
     headline = Headline(" \t", "", warnings=(HeadlineWarning("empty", WARNING_KINDS["empty"]),))
     assert not headline
     assert list(headline) == []
-    assert str(headline.warnings[0]) == "empty: there is no text to write a headline from"
+    assert str(headline.warnings[0]) == "empty: the text has no words"
 
 
 def test_the_old_name_of_warnings_works_and_warns() -> None:

@@ -8,23 +8,22 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import above, section
+from ledeline.config.section import above, fields, section
 from ledeline.core.errors import EngineWarning, ModelError
 from ledeline.data.dataset import Batch, padded
 from ledeline.inference.engines import choose_engine
 from ledeline.model import addons as known_addons
 from ledeline.model.addons.addon import Addon, Sizes, View
-from ledeline.model.build import build
 from ledeline.model.config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.format.weights import as_stored, read_weights, write_weights
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
 from ledeline.model.systems import SYSTEMS
-from ledeline.model.systems.encdec import EncDec, EncDecConfig
+from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruConfig
 from ledeline.runtime.engine import Engine
 from ledeline.search import Hypothesis, search
-from systems import encdec
+from systems import encdec, random_system
 
 PAIRS = [([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4], [9]), ([10, 4, 7], [6, 7])]
 VOCABULARY = 11
@@ -102,16 +101,6 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(ADDON_CONFIGS, name, addon.Config)
 
 
-def made(*names: str, system: Any = None, seed: int = 3, spread: float = 0.5) -> Any:
-    """A system of random weights with these add-ons."""
-    system = system or EncDecConfig(embedding_size=3, hidden_size=4, dropout=0.0)
-    config = SystemConfig(system=system, addons={name: ADDON_CONFIGS[name]() for name in names})
-    model, generator = build(config, VOCABULARY), torch.Generator().manual_seed(seed)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=spread, generator=generator)
-    return model.eval()
-
-
 def forced_score(model: Any, source: list[int], best: Hypothesis) -> float:
     """The log-probability of a hypothesis, teacher-forced."""
     pairs = model.pairs(Batch.of([(source, list(best.ids))]))
@@ -134,7 +123,7 @@ def system(request: pytest.FixtureRequest) -> Any:
 class TestAttentionGradient:
     def test_a_loss_on_attention_trains(self, system: Any) -> None:
         """The loss falls, and the gradient is that of its definition in float64."""
-        model = made("coverage", system=system).double()
+        model = random_system("coverage", system=system).double()
         pairs = model.pairs(Batch.of(PAIRS))
         loss = model(pairs).named["coverage"].sum()
         weights = model.decoder.attention.bilinear
@@ -149,17 +138,17 @@ class TestAttentionGradient:
         assert gradient[1, 2].item() == pytest.approx(((more - less) / (2 * step)).item(), rel=1e-4)
 
     def test_forgotten_it_is_refused_instead_of_training_nothing(self) -> None:
-        model = made("forgetful")
+        model = random_system("forgetful")
         with pytest.raises(ModelError, match="needs_attention_gradient = True"):
             model(model.pairs(Batch.of(PAIRS)))
 
     def test_without_a_gradient_anybody_may_look(self) -> None:
-        model = made("forgetful")
+        model = random_system("forgetful")
         with torch.no_grad():
             assert (model(model.pairs(Batch.of(PAIRS))).named["coverage"] > 0).all()
 
     def test_other_losses_are_the_same_with_it(self) -> None:
-        plain, with_it = made("spm"), made("spm", "coverage")
+        plain, with_it = random_system("spm"), random_system("spm", "coverage")
         with_it.load_state_dict(plain.state_dict())
         pairs = plain.pairs(Batch.of(PAIRS))
         for name in ("target", "source"):
@@ -200,11 +189,11 @@ class TestEngines:
 
     def test_the_papers_four_are_known(self) -> None:
         for names in ((), ("sgate",), ("spm",), ("sgate", "spm")):
-            assert Engine.refusal(made(*names)) is None
+            assert Engine.refusal(random_system(*names)) is None
 
     @pytest.mark.usefixtures("offered")
     def test_an_add_on_that_changes_what_is_written(self) -> None:
-        model = made("counting")
+        model = random_system("counting")
         with pytest.raises(ModelError, match="it does not know the add-on counting"):
             Engine(model)
         with pytest.raises(
@@ -220,14 +209,16 @@ class TestEngines:
     def test_an_add_on_that_only_trains(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert isinstance(choose_engine(made("coverage"), "float32").step_model, Engine)
+            assert isinstance(
+                choose_engine(random_system("coverage"), "float32").step_model, Engine
+            )
 
     def test_another_system(self) -> None:
         with pytest.warns(EngineWarning, match="does not know the system GRU-EncDec"):
-            assert choose_engine(made(system=GRU), "auto").precision == "float32"
+            assert choose_engine(random_system(system=GRU), "auto").precision == "float32"
 
     def test_a_layer_more(self) -> None:
-        model = made()
+        model = random_system()
         model.adapter = nn.Linear(4, 4)
         with pytest.raises(ModelError, match="it does not know the layer adapter"):
             Engine(model)
@@ -243,18 +234,67 @@ class TestEngines:
 # --- an add-on with state of its own, in training and in search -----------------------------------
 
 
+class TestClashes:
+    """A name that is taken is refused, instead of replacing what has it."""
+
+    @pytest.mark.parametrize(
+        ("name", "loss", "sentence"),
+        [
+            ("own", "target", "two parts of the system have a loss called target"),
+            ("output", None, "two parts of the system have a module called output"),
+            ("gate", None, None),
+        ],
+    )
+    def test_names(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, loss: str | None, sentence: str | None
+    ) -> None:
+        class Named(Coverage):
+            loss_name = loss
+
+        monkeypatch.setitem(known_addons.ADDONS, name, Named)  # type: ignore[arg-type]
+        monkeypatch.setitem(ADDON_CONFIGS, name, CoverageConfig)
+        if sentence is None:
+            assert name in random_system(name).addons
+        else:
+            with pytest.raises(ModelError, match=sentence):
+                random_system(name)
+
+    def test_the_section_of_an_add_on_is_no_other_section(self) -> None:
+        from ledeline.train.config import TrainConfig
+
+        assert not known_addons.ADDONS.keys() & {one.name for one in fields(TrainConfig)}
+
+
+def test_a_loss_sees_what_the_encoder_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[View] = []
+
+    class Looking(Coverage):
+        def loss(self, view: View, pairs: Pairs) -> Tensor:
+            seen.append(view)
+            return view.states.sum((1, 2))
+
+    monkeypatch.setitem(known_addons.ADDONS, "looking", Looking)  # type: ignore[arg-type]
+    monkeypatch.setitem(ADDON_CONFIGS, "looking", CoverageConfig)
+    model = random_system("sgate", "looking")
+    pairs = model.pairs(Batch.of(PAIRS))
+    model(pairs)
+    expected = model.encoder(pairs.sources, pairs.source_lengths)
+    assert seen[0].encoded is not None
+    assert torch.equal(seen[0].encoded.states, expected.states)  # not gated
+
+
 @pytest.mark.usefixtures("offered")
 class TestScores:
     def test_search_and_training_see_the_same(self, system: Any) -> None:
         """The score of a hypothesis is the forced score: the add-on's state follows the beam."""
-        model = made("counting", "spm", system=system).double()
+        model = random_system("counting", "spm", system=system).double()
         sources = [source for source, _ in PAIRS]
         found = search(model, *padded(sources))
         for source, (best, *_) in zip(sources, found, strict=True):
             assert -best.cost == pytest.approx(forced_score(model, source, best), abs=1e-9)
 
     def test_it_does_what_it_says(self) -> None:
-        plain, counting = made(), made("counting")
+        plain, counting = random_system(), random_system("counting")
         counting.load_state_dict(plain.state_dict())
         sources = padded([source for source, _ in PAIRS])
         repeats = [
@@ -264,7 +304,7 @@ class TestScores:
         assert repeats[1] < repeats[0]
 
     def test_it_trains(self) -> None:
-        model = made("counting")
+        model = random_system("counting")
         losses = model(model.pairs(Batch.of(PAIRS)))
         losses.total().sum().backward()
         assert all(parameter.grad is not None for parameter in model.parameters())
@@ -279,7 +319,7 @@ class TestEverySystem:
     @pytest.fixture
     def model(self, name: str, names: tuple[str, ...]) -> Any:
         own = SYSTEMS[name].Config(embedding_size=3, hidden_size=4, dropout=0.0)
-        return made(*names, system=own).double()
+        return random_system(*names, system=own).double()
 
     def test_a_pair_is_the_same_in_any_batch(self, model: Any) -> None:
         together = model(model.pairs(Batch.of(PAIRS)))
@@ -322,7 +362,7 @@ class TestEverySystem:
 
 
 def test_the_engine_traces_as_the_system_does() -> None:
-    model = made("sgate", "spm")
+    model = random_system("sgate", "spm")
     pairs = model.pairs(Batch.of(PAIRS))
     with torch.inference_mode():
         ours, theirs = Engine(model).trace(pairs), model.trace(pairs)

@@ -84,7 +84,7 @@ class TestSeam:
         )
         pairs = plain.pairs(Batch.of(PAIRS))
         inputs = pairs.sources, pairs.source_lengths, pairs.source_mask
-        (state, memory, _), (expected, ungated, _) = gated.begin(*inputs), plain.begin(*inputs)
+        (state, memory, *_), (expected, ungated, *_) = gated.begin(*inputs), plain.begin(*inputs)
         for one, other in zip(
             (*state.hidden, *state.cell), (*expected.hidden, *expected.cell), strict=True
         ):

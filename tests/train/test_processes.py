@@ -587,12 +587,15 @@ class TestAlone:
         sentence = f"process 3 {LOST} .* with --resume"
         with (
             pytest.raises(TrainingError, match=sentence),
-            processes._losses_named(processes.LOST),
+            processes._connection_errors(processes.LOST),
         ):
             raise error
 
     def test_no_other_error_is(self) -> None:
-        with pytest.raises(RuntimeError, match="mat1"), processes._losses_named(processes.LOST):
+        with (
+            pytest.raises(RuntimeError, match="mat1"),
+            processes._connection_errors(processes.LOST),
+        ):
             raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 

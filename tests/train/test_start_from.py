@@ -37,7 +37,7 @@ class TestPairs:
             assert side.joined().tolist() == [one for row in range(7) for one in whole[row]]
             assert whole.joined().tolist() == np.asarray(whole.ids[:]).tolist()
         assert len(split.first(0).sources.lengths()) == 0
-        with pytest.raises(ValueError, match="no 25 pairs among 24"):
+        with pytest.raises(ValueError, match="25 pairs are asked for, but the split has 24"):
             split.first(25)
 
     def test_more_than_there_are(self, tmp_path: Path, tiny: TrainConfig) -> None:

@@ -15,12 +15,12 @@ WarningKind: TypeAlias = Literal["empty", "invalid", "unseen", "cut", "truncated
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 WARNING_KINDS: Final[dict[WarningKind, str]] = {
-    "empty": "there is no text to write a headline from",
-    "invalid": "what was given is no text: not a string, or not UTF-8",
-    "unseen": "the text, or the headline, has words that the model does not know in full",
-    "cut": "the text is longer than the model reads; its end was left out",
-    "truncated": "no headline came to an end before the limit; the likeliest beginning is given",
-    "repetition": "the headline says a word, or words, more than once",
+    "empty": "the text has no words",
+    "invalid": "the input is not a text: it is not a string, or not UTF-8",
+    "unseen": "the text or the headline has characters that the model does not know",
+    "cut": "the text is longer than the model reads; its end was not read",
+    "truncated": "no headline ended within the limit; the likeliest beginning is returned",
+    "repetition": "a content word occurs more often in the headline than in the text",
 }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from ledeline.core.errors import ModelError
 from ledeline.data.dataset import Ids
 from ledeline.model.addons import ADDONS
 from ledeline.model.addons.addon import Addon, Sizes, View
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Under which name a system has an add-on's weights; sGate's is that of version 0.1.0.
 WEIGHT_NAMES: Final = {"sgate": "gate"}
+LAYERS: Final = ("dropout", "encoder", "decoder", "output")
 
 
 class AttentionEncoder(Protocol):
@@ -74,6 +76,7 @@ class Begun(NamedTuple):
     state: Any  # of the decoder
     memory: Memory
     extras: tuple[Tensor | None, ...]
+    encoded: Encoded  # as the encoder made it
 
 
 class AttentionSystem(System):
@@ -95,6 +98,7 @@ class AttentionSystem(System):
         """Put the layers and the add-ons together, in the order of their weights."""
         self.dropout = dropout
         chosen = {name: ADDONS[name] for name in ADDONS if name in self.config.addons}
+        _refuse_clashes(chosen)
         self.add_module("encoder", encoder)
         self._add({name: one for name, one in chosen.items() if one.overrides("encoded")}, sizes)
         self.add_module("decoder", decoder)
@@ -141,9 +145,14 @@ class AttentionSystem(System):
             pairs.previous, begun.state, begun.memory, attention_gradient=trains_attention
         )
         states = self.dropout(states)
-        has_gradient = trains_attention or not torch.is_grad_enabled()
         view = View(
-            states, attention, pairs.previous, pairs.sources, pairs.source_mask, has_gradient
+            states,
+            attention,
+            pairs.previous,
+            pairs.sources,
+            pairs.source_mask,
+            has_attention_gradient=trains_attention or not torch.is_grad_enabled(),
+            encoded=begun.encoded,
         )
         minimised, losses = self._training_losses(view, begun.extras, pairs.targets)
         named = {"target": summed(minimised, pairs.target_mask)}
@@ -231,9 +240,11 @@ class AttentionSystem(System):
         encoded = self.encoder(sources, lengths)
         state = self.decoder.start(encoded)
         extras = tuple(addon.begin(encoded, sources, mask) for addon in self._scoring)
+        changed = encoded
         for addon in self.addons.values():
-            encoded = addon.encoded(encoded)
-        return Begun(state, self.decoder.attention.memory_of(encoded.states, mask), extras)
+            changed = addon.encoded(changed)
+        memory = self.decoder.attention.memory_of(changed.states, mask)
+        return Begun(state, memory, extras, encoded)
 
     def _scores(
         self, view: View, extras: tuple[Tensor | None, ...]
@@ -244,3 +255,15 @@ class AttentionSystem(System):
             scores, extra = addon.scores(scores, view, extra)
             after.append(extra)
         return scores, tuple(after)
+
+
+def _refuse_clashes(chosen: dict[str, type[Addon]]) -> None:
+    """Refuse an add-on whose name, or whose loss's name, another part of the system has."""
+    losses = ["target", *(one.loss_name for one in chosen.values() if one.loss_name is not None)]
+    weights = [*LAYERS, *(WEIGHT_NAMES.get(name, name) for name in chosen)]
+    for what, names in (("loss", losses), ("module", weights)):
+        for name in names:
+            if names.count(name) > 1:
+                raise ModelError(
+                    f"two parts of the system have a {what} called {name}; rename the add-on's"
+                )

@@ -19,7 +19,7 @@ from torch.nn import functional
 from ledeline.core.errors import ModelError
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
-from ledeline.model.attention_system import WEIGHT_NAMES
+from ledeline.model.attention_system import LAYERS, WEIGHT_NAMES
 from ledeline.model.format.int8 import quantize
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
@@ -29,7 +29,6 @@ from ledeline.runtime.linear import Float32Linear, Int8Linear, Linear, LinearTyp
 
 Precision: TypeAlias = Literal["float32", "int8"]
 
-_LAYERS = "dropout", "encoder", "decoder", "output"  # of EncDec
 _DIRECTIONS = "l0", "l0_reverse"  # as torch names them
 _MULTIPLE, _HYPOTHESES = 16, 8
 _ROWS = 32  # rows of log-probabilities at a time, which fit the cache
@@ -66,7 +65,7 @@ class Engine:
         for name, addon in system.addons.items():
             if addon.changes_decoding() and type(addon) is not SelectiveGate:
                 return f"it does not know the add-on {name}"
-        known = {*_LAYERS, *(WEIGHT_NAMES.get(name, name) for name in system.addons)}
+        known = {*LAYERS, *(WEIGHT_NAMES.get(name, name) for name in system.addons)}
         unknown = [name for name, _ in system.named_children() if name not in known]
         return f"it does not know the layer {unknown[0]}" if unknown else None
 

@@ -105,7 +105,7 @@ CLAUSES = {
         , with money from a foundation in {city*};
         , raising new questions about [evolution|diet|climate|ancient trade];
         , said {person*} of the University of {city*} , who led the work;
-        , according to a paper in the {city*} MetricsLog""",
+        , according to a paper in the {city*} Journal""",
     "game_tail": """
         , in front of {crowd*} spectators;
         , while {team*} drew {draw*} with {team*};

@@ -91,9 +91,12 @@ def wants_capture(config: TrainConfig, world: World) -> bool:
 
 
 def capture_obstacle(config: TrainConfig, model: System) -> str:
-    """What cannot be captured: the system, the optimizer, or nothing."""
+    """What cannot be captured: the system, an add-on, the optimizer, or nothing."""
     if not model.capturable:
         return f"the system {config.system.name}"
+    for name, addon in getattr(model, "addons", {}).items():
+        if not addon.capturable:
+            return f"the add-on {name}"
     return "" if config.optimizer.capturable else f"the optimizer {config.optimizer.name}"
 
 

@@ -27,12 +27,13 @@ class View:
     of all K hypotheses of a search, (B, K, ...), and in training of the known headline, K = 1.
     """
 
-    states: Tensor  # z_j: (B, J or K, H)
+    states: Tensor  # z_j: (B, J or K, H), in a loss after the output's dropout
     detached_attention: Tensor  # alpha_j: (B, J or K, I); to look at, not to train through
     words: Tensor  # y_{j-1}: (B, J or K)
     sources: Tensor  # (B, I)
     source_mask: Tensor | None  # (B, I)
     has_attention_gradient: bool = True
+    encoded: Encoded | None = None  # as the encoder made it, in a loss; None in `Addon.scores`
 
     @property
     def attention(self) -> Tensor:
@@ -54,6 +55,7 @@ class Addon(nn.Module):
 
     Config: ClassVar[Any]
     needs_attention_gradient: ClassVar[bool] = False  # its loss trains through alpha_j
+    capturable: ClassVar[bool] = False  # may a training step with it be captured as a CUDA graph
     loss_name: ClassVar[str | None] = None  # what its loss is called in reports; None: it has none
 
     def encoded(self, encoded: Encoded) -> Encoded:

@@ -26,6 +26,7 @@ class SelectiveGate(Addon):
     """
 
     Config = SelectiveGateConfig
+    capturable = True
 
     def __init__(self, config: SelectiveGateConfig, sizes: Sizes) -> None:  # noqa: ARG002
         super().__init__()

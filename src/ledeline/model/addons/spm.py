@@ -32,6 +32,7 @@ class SourcePrediction(Addon):
     """
 
     Config = SourcePredictionConfig
+    capturable = True
     loss_name = "source"
 
     def __init__(self, config: SourcePredictionConfig, sizes: Sizes) -> None:

@@ -89,7 +89,7 @@ class GpuStepModel:
     ) -> tuple[GpuState, GpuMemory]:
         """Sources (B, I) -> the state before the first step, and what attention looks at."""
         with dispatch.without_tf32():
-            state, memory, _ = self._model.begin(sources, lengths, mask)
+            state, memory, *_ = self._model.begin(sources, lengths, mask)
         below = [
             state.attentional,
             *(torch.zeros_like(state.attentional) for _ in state.hidden[1:]),
