@@ -33,8 +33,8 @@ from ledeline.data.dataset import padded
 from ledeline.inference.generate import generate
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Headliner, Options, open_model
-from ledeline.inference.outputs.notes import Notes
-from ledeline.inference.outputs.opening import open_output
+from ledeline.inference.outputs.open_output import open_output
+from ledeline.inference.outputs.reporter import LimitedReporter
 from ledeline.inference.source_text import SourceText
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
@@ -44,7 +44,7 @@ from ledeline.model.format.folder import ModelBundle
 from ledeline.model.gpu import dispatch
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.search import Hypothesis, search
-from ledeline.search.beam import PACES, Pace
+from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.synth.newsroom import generate as newsroom
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
@@ -103,17 +103,17 @@ class Timed(Headliner):
 def from_file_to_file(headliner: Headliner, ledes: Path, output: Path, options: Options) -> None:
     given = FileInput(ledes)
     with (
-        Notes(lambda _: None, given.unit, everything=False, warnings=True) as notes,
+        LimitedReporter(lambda _: None, given.unit, unlimited=False, warnings=True) as reporter,
         open_output(output, given) as opened,
     ):
-        generate(headliner, given, opened, options, notes)
+        generate(headliner, given, opened, options, reporter)
 
 
 def plain_rate(model: EncDec, sources: Sequence[Sequence[int]], config: SearchConfig) -> float:
     """Ledes a second."""
     ranked = sorted(sources, key=len)
     batches = [ranked[i : i + PLAIN_BATCH] for i in range(0, len(ranked), PLAIN_BATCH)]
-    with dispatch.kernel_mode("plain"), patch.dict(PACES, {DEVICE: Pace(1, 1.0)}):
+    with dispatch.kernel_mode("plain"), patch.dict(COMPACTIONS, {DEVICE: Compaction(1, 1.0)}):
         search(model, *padded(batches[0]), config)
         took = seconds(lambda: [search(model, *padded(batch), config) for batch in batches])
     return len(sources) / took

@@ -128,13 +128,13 @@ def model() -> Path:
     """A model folder: an untrained EncDec+sGate+SPM that knows the words of the stories."""
     from safetensors.torch import save_file  # here, for not every program needs torch
 
-    from ledeline.model.format.folder import WEIGHTS, describe
+    from ledeline.model.format.folder import WEIGHTS, write_description
 
     words = Counter(word for story in stories(24, 1) for word in PAPER.words(story.lede))
     subwords = Subwords.learn(words, MERGES, unknown_words=PAPER.unknown_words)
     system = SystemConfig.of(MODEL, SelectiveGateConfig(), SourcePredictionConfig())
     place = folder() / "model"
     place.mkdir()
-    describe(place, system, Tokenizer(PAPER, subwords))
+    write_description(place, system, Tokenizer(PAPER, subwords))
     save_file(build(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
     return place

@@ -44,7 +44,7 @@ from ledeline.model.build import build
 from ledeline.model.config import SystemConfig
 from ledeline.model.pairs import Pairs
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
-from ledeline.search.step_model import mapped
+from ledeline.search.step_model import map_tensors
 from ledeline.text.subwords import BOS, SPECIALS
 from machine import described
 
@@ -101,7 +101,7 @@ def random_ids(sizes: Sizes, *shape: int) -> Tensor:
 def train(options: argparse.Namespace, sizes: Sizes, add_ons: bool) -> None:
     ours = system(sizes, gate=add_ons, spm=add_ons).to(DEVICE)
     autograd = system(sizes, gate=add_ons, spm=add_ons).to(DEVICE)
-    autograd.decoder.plain = True
+    autograd.decoder.autograd_only = True
     textbook = Textbook(ours).to(DEVICE)
     shapes = options.source_length, options.headline_length
     sources, headlines = (random_ids(sizes, options.batch, length).tolist() for length in shapes)
@@ -245,7 +245,7 @@ def search(options: argparse.Namespace, sizes: Sizes) -> None:
 
 def searching_step(model: EncDec, sources: Tensor, words: Tensor) -> Callable[[], object]:
     start, memory = model.encode(sources)
-    state = mapped(start, lambda one: one.repeat(1, HYPOTHESES, 1))  # (B, 1, H) -> (B, K, H)
+    state = map_tensors(start, lambda one: one.repeat(1, HYPOTHESES, 1))  # (B, 1, H) -> (B, K, H)
     return lambda: model.step(words, state, memory)
 
 

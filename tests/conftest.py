@@ -23,7 +23,7 @@ from ledeline.config import (
 from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.build import build
-from ledeline.model.format.folder import describe
+from ledeline.model.format.folder import write_description
 from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import PROFILES
@@ -160,7 +160,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.4, generator=generator)
         folder = tmp_path_factory.mktemp("model")
-        describe(folder, system, Tokenizer(PROFILES[profile], subwords))
+        write_description(folder, system, Tokenizer(PROFILES[profile], subwords))
         save_file(model.state_dict(), folder / "model.safetensors")
         return folder
 

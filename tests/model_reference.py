@@ -3,8 +3,8 @@
 Written from the equations, in NumPy, for the tests to compare with. A pair has no batch here, so
 nothing is padded but the headline of the SPM, up to I, and nothing needs a mask.
 
-`weights` maps names to arrays, as `weights_of` reads them off a model. `dice` says what dropout
-multiplies with, by place; a place it does not name is not dropped.
+`weights` maps names to arrays, as `weights_of` reads them off a model. `masks` are those of
+dropout, by place; at a place that it does not name, nothing is dropped.
 """
 
 from dataclasses import dataclass
@@ -45,11 +45,11 @@ def lstm_step(matrix, bias, value, hidden, cell):
     seen = np.concatenate([value, hidden])
     new_hidden, new_cell = np.zeros(size), np.zeros(size)
     for unit in range(size):
-        enter, forget, candidate, leave = (
+        in_gate, forget, candidate, out_gate = (
             matrix[gate * size + unit] @ seen + bias[gate * size + unit] for gate in range(4)
         )
-        new_cell[unit] = sigmoid(forget) * cell[unit] + sigmoid(enter) * np.tanh(candidate)
-        new_hidden[unit] = sigmoid(leave) * np.tanh(new_cell[unit])
+        new_cell[unit] = sigmoid(forget) * cell[unit] + sigmoid(in_gate) * np.tanh(candidate)
+        new_hidden[unit] = sigmoid(out_gate) * np.tanh(new_cell[unit])
     return new_hidden, new_cell
 
 
@@ -72,14 +72,14 @@ class Encoded:
     ends: list  # of each layer, fwd_I + bwd_1: hidden (H,), cell (H,)
 
 
-def encode(weights, source, dice=None):
-    dice = dice or {}
+def encode(weights, source, masks=None):
+    masks = masks or {}
     layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("layers."))
     values = [weights["embedding.weight"][word] for word in source]
     ends = []
     for layer in range(layers):
-        kept = dice.get(("encoder", layer), np.ones((len(source), len(values[0]))))
-        values = [value * factor for value, factor in zip(values, kept, strict=True)]
+        mask = masks.get(("encoder", layer), np.ones((len(source), len(values[0]))))
+        values = [value * factor for value, factor in zip(values, mask, strict=True)]
         forward, forward_cell = lstm_states(*direction(weights, layer, ""), values)
         backward, backward_cell = lstm_states(*direction(weights, layer, "_reverse"), values[::-1])
         ends.append((forward[-1] + backward[-1], forward_cell + backward_cell))
@@ -123,9 +123,9 @@ def attend(weights, query, states):
 # --- the decoder (Appendix B) -----------------------------------------------------------------
 
 
-def decode(weights, words, ends, states, dice=None):
+def decode(weights, words, ends, states, masks=None):
     """y_0 ... y_{J-1} -> z (J, H) and alpha (J, I)."""
-    dice = dice or {}
+    masks = masks or {}
     layers = [("first.weight", "first.bias")]
     while f"upper.{len(layers) - 1}.weight" in weights:
         layers.append((f"upper.{len(layers) - 1}.weight", f"upper.{len(layers) - 1}.bias"))
@@ -134,12 +134,12 @@ def decode(weights, words, ends, states, dice=None):
     attentional, alphas = [], []
     for j, word in enumerate(words):
         embedded = weights["embedding.weight"][word]
-        embedded = embedded * dice.get(("decoder", 0), np.ones((len(words), len(embedded))))[j]
+        embedded = embedded * masks.get(("decoder", 0), np.ones((len(words), len(embedded))))[j]
         value = np.concatenate([embedded, z])
         for layer, (matrix, bias) in enumerate(layers):
             if layer:
-                kept = dice.get(("decoder", layer), np.ones((len(words), len(z))))
-                value = hidden[layer - 1] * kept[j]
+                mask = masks.get(("decoder", layer), np.ones((len(words), len(z))))
+                value = hidden[layer - 1] * mask[j]
             hidden[layer], cell[layer] = lstm_step(
                 weights[matrix], weights[bias], value, hidden[layer], cell[layer]
             )
@@ -183,19 +183,19 @@ class Seen:
         return self.target + (self.source or 0.0)
 
 
-def see(weights, source, headline, c, dice=None):
+def see(weights, source, headline, c, masks=None):
     """A pair through the whole system; `gate.` and `spm.` among the weights say which one."""
-    dice = dice or {}
+    masks = masks or {}
     has_gate = any(name.startswith("gate.") for name in weights)
     has_spm = any(name.startswith("spm.") for name in weights)
     targets = [*headline, EOS]
     if has_spm:
         targets += [PAD] * (len(source) - len(targets))
-    encoded = encode(below(weights, "encoder."), source, dice)
+    encoded = encode(below(weights, "encoder."), source, masks)
     states = gated(below(weights, "gate."), encoded) if has_gate else encoded.states
     words = [BOS, *targets[:-1]]
-    attentional, alphas = decode(below(weights, "decoder."), words, encoded.ends, states, dice)
-    dropped = attentional * dice.get("output", np.ones_like(attentional))
+    attentional, alphas = decode(below(weights, "decoder."), words, encoded.ends, states, masks)
+    dropped = attentional * masks.get("output", np.ones_like(attentional))
     logs = [
         np.log(distribution(below(weights, "output."), z)[word])
         for z, word in zip(dropped, targets, strict=True)

@@ -1,4 +1,4 @@
-"""A decoder and all it is given, for tests that unroll it in two ways."""
+"""A decoder and its inputs, for tests that compare two ways to unroll it."""
 
 from typing import NamedTuple
 
@@ -6,25 +6,25 @@ import torch
 from torch import Tensor
 
 from ledeline.model.layers.attention import Attention
-from ledeline.model.layers.decoder import Decoder, State
+from ledeline.model.layers.decoder import Decoder, DecoderState
 from ledeline.model.layers.dropout import Dropout, seed
 
-Answers = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 
 
 class Case(NamedTuple):
-    """A decoder and all it is given."""
+    """A decoder and its inputs."""
 
     decoder: Decoder
     words: Tensor  # (B, J)
-    state: State
+    state: DecoderState
     states: Tensor  # (B, I, H)
     mask: Tensor | None  # (B, I)
 
-    def unroll(self, *, plain: bool) -> tuple[Tensor, Tensor]:
-        self.decoder.plain = plain
-        seed(1, 1)  # the same dice for both
-        memory = self.decoder.attention.remember(self.states, self.mask)
+    def unroll(self, *, autograd: bool) -> tuple[Tensor, Tensor]:
+        self.decoder.autograd_only = autograd
+        seed(1, 1)  # the same dropout masks for both
+        memory = self.decoder.attention.memory_of(self.states, self.mask)
         z, alpha = self.decoder.unroll(self.words, self.state, memory)
         return z, alpha
 
@@ -36,12 +36,12 @@ class Case(NamedTuple):
         parameters = dict(self.decoder.named_parameters())
         return parameters | starts | {"attentional": self.state.attentional, "states": self.states}
 
-    def answers(self, *, plain: bool, owed: Tensor | None = None) -> Answers:
+    def values_and_gradients(self, *, autograd: bool, grad_output: Tensor | None = None) -> Tensors:
         """z, alpha and all gradients, of a loss in which each value counts differently."""
-        z, alpha = self.unroll(plain=plain)
-        owed = values(*z.shape).to(z) if owed is None else owed
+        z, alpha = self.unroll(autograd=autograd)
+        grad_output = values(*z.shape).to(z) if grad_output is None else grad_output
         leaves = self.leaves
-        gradients = torch.autograd.grad(z, list(leaves.values()), owed)
+        gradients = torch.autograd.grad(z, list(leaves.values()), grad_output)
         return {"z": z, "alpha": alpha, **dict(zip(leaves, gradients, strict=True))}
 
 
@@ -72,13 +72,13 @@ def case(
     return Case(
         decoder,
         (values(batch, steps).abs() * 10).long().to(device) % 7,
-        State(tuple(rest[:layers]), tuple(rest[layers:]), attentional),
+        DecoderState(tuple(rest[:layers]), tuple(rest[layers:]), attentional),
         values(batch, length, size).to(device, dtype).requires_grad_(),
         mask.to(device) if masked else None,
     )
 
 
-def same(found: Answers, expected: Answers, tolerance: float, least: float = 0.0) -> None:
+def same(found: Tensors, expected: Tensors, tolerance: float, least: float = 0.0) -> None:
     """All alike, each within the tolerance times its own largest value, or the least given."""
     assert found.keys() == expected.keys()
     for name, one in expected.items():

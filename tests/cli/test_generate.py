@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 import command
 from ledeline.data.dataset import Dataset
 from ledeline.model.build import build
-from ledeline.model.format.folder import describe
+from ledeline.model.format.folder import write_description
 from ledeline.synth.newsroom import generate as generate_stories
 from systems import encdec
 
@@ -59,7 +59,7 @@ class Headliner:
             print("load", *folders, precision, file=sys.stderr)
         return cls()
 
-    first_window = 64
+    first_chunk_size = 64
 
     def generate_batch(self, texts, options=Options(), *, first=1):
         if "SHOW" in os.environ:
@@ -69,7 +69,7 @@ class Headliner:
 
 module = types.ModuleType("ledeline.inference.headliner")
 module.Options, module.Headliner = Options, Headliner
-module.LARGEST_WINDOW = 2048
+module.MAX_CHUNK_SIZE = 2048
 sys.modules["ledeline.inference.headliner"] = module
 
 if "SHOW_MODULES" in os.environ:
@@ -487,7 +487,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, prepare_newsroom: Any) -> Pa
     dataset = Dataset(prepare_newsroom(folder, 200, seed=1, merges=200, num_valid=10))
     system = encdec(embedding_size=8, hidden_size=8, layers=1)
     weights = build(system, dataset.tokenizer.vocabulary_size, seed=1).state_dict()
-    describe(folder, system, dataset.tokenizer)
+    write_description(folder, system, dataset.tokenizer)
     save_file({name: one.clone() for name, one in weights.items()}, folder / "model.safetensors")
     return folder
 

@@ -20,7 +20,7 @@ from ledeline.corpus.table_writer import write_table
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset
 from ledeline.data.prepare import PrepareResult, prepare
-from ledeline.model.format.folder import describe
+from ledeline.model.format.folder import write_description
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
 from ledeline.text.subwords import UNK, Subwords
@@ -155,7 +155,7 @@ class TestWhole:
         subwords = Subwords([], "Japnsotlk￭’")
         model = tmp_path / "model"
         model.mkdir()
-        describe(model, encdec(), Tokenizer(NATURAL, subwords))
+        write_description(model, encdec(), Tokenizer(NATURAL, subwords))
         write_jsonl(tmp_path / "train.jsonl", [{"lede": "Japan’s “no”", "headline": "Japan’s"}])
         options = "--text.profile=natural", f"--subword.reuse={model}"
         dataset = Dataset(run(tmp_path, TABLE, *options).folder)
@@ -172,7 +172,7 @@ class TestWhole:
         run(tmp_path, TABLE)
         first, model = Dataset(tmp_path / "out"), tmp_path / "model"
         model.mkdir()
-        describe(model, encdec(), first.tokenizer)
+        write_description(model, encdec(), first.tokenizer)
         monkeypatch.setattr("ledeline.core.shipped.SHIPPED", model)
         write_jsonl(tmp_path / "train.jsonl", stories(50, seed=9))
         for name, folder in {"b": str(model), "c": "shipped"}.items():

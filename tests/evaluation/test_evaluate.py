@@ -27,7 +27,7 @@ from ledeline.evaluation.evaluate import (
 )
 from ledeline.evaluation.scoring import score_files
 from ledeline.evaluation.summary import EvaluationSummary
-from ledeline.inference.generate import Outcome as Generated
+from ledeline.inference.generate import GenerateResult
 from ledeline.inference.headliner import Headliner, Options, system_name
 from ledeline.model.format.folder import load_model
 from ledeline.synth.newsroom import Story, generate
@@ -370,13 +370,13 @@ class TestGoingOn:
         whole = evaluated(systems["natural"], tmp_path / "whole", room, other).summary
         real = module.generate
 
-        def stopped(headliner: Any, given: Any, output: Any, *rest: Any) -> Generated:
+        def stopped(headliner: Any, given: Any, output: Any, *rest: Any) -> GenerateResult:
             """Write some headlines of the second set, then hear a signal."""
             texts = [record.text for record in given.records(whole=False)]
             if texts != other.ledes:
                 return real(headliner, given, output, *rest)
             real(headliner, type(given)(texts[:5]), output, *rest)
-            return Generated(5, signal.SIGTERM)
+            return GenerateResult(5, signal.SIGTERM)
 
         monkeypatch.setattr(module, "generate", stopped)
         result = evaluated(systems["natural"], tmp_path / "e", room, other)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ledeline.inference import attribution
-from ledeline.inference.attribution import by_words, spm_weights, teacher_force
+from ledeline.inference.attribution import spm_weights, teacher_force, word_weights
 from ledeline.model.format.folder import load_model
 from ledeline.model.systems.encdec import EncDec
 from ledeline.text.subwords import BOS, EOS, PAD
@@ -164,13 +164,13 @@ def test_the_spm_weight_of_a_type_is_at_its_most_attended_place():
 
 def test_sub_words_are_put_together_to_words():
     weights = np.array([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [1.0, 0.0, 0.0]])
-    found = by_words(weights, [0, 0, 1], [0, 1, 1])
+    found = word_weights(weights, [0, 0, 1], [0, 1, 1])
     assert found == pytest.approx(np.array([[0.2, 0.8], [1.0, 0.0]]))
 
 
 def test_shares_stay_shares():
-    dice = np.random.default_rng(0)
-    weights = dice.dirichlet(np.ones(6), 5)
-    found = by_words(weights, [0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2])
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(6), 5)
+    found = word_weights(weights, [0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 2])
     assert found.shape == (3, 3)
     assert found.sum(1) == pytest.approx(np.ones(3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ledeline.inference.detokenize import with_source_words, wording
+from ledeline.inference.detokenize import headline_words, replace_unknown_words
 from ledeline.inference.source_text import read_source_text
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import UNK, Subwords
@@ -19,22 +19,22 @@ def lede_of(text):
 def weights_to(lede, headline, word):
     """All weight of each sub-word of the headline on one word of the source."""
     weights = np.zeros((len(headline), len(lede.ids)))
-    weights[:, [own == word for own in lede.owners]] = 1.0
+    weights[:, [own == word for own in lede.word_ids]] = 1.0
     return weights
 
 
 def replaced(text, headline, word=0):
     lede = lede_of(text)
-    return with_source_words(headline, TOKENIZER, lede, weights_to(lede, headline, word))
+    return replace_unknown_words(headline, TOKENIZER, lede, weights_to(lede, headline, word))
 
 
 ids = TOKENIZER.encode
 
 
 def test_words_as_they_were_written():
-    found = wording([*ids(["abcd"]), UNK, *ids(["x"])], TOKENIZER)
+    found = headline_words([*ids(["abcd"]), UNK, *ids(["x"])], TOKENIZER)
     assert found.words == ("abcd", "<unk>", "x")
-    assert found.owners == (0, 0, 1, 2)
+    assert found.word_ids == (0, 0, 1, 2)
     assert found.has_unknown
 
 
@@ -49,19 +49,19 @@ def test_an_unknown_word_is_the_best_aligned_one_that_is_not_known():
 def test_each_unknown_word_has_its_own():
     lede = lede_of("ö ü x")
     weights = np.array([[0.2, 0.8, 0.0], [0.9, 0.1, 0.0]])
-    found = with_source_words([UNK, UNK], TOKENIZER, lede, weights)
+    found = replace_unknown_words([UNK, UNK], TOKENIZER, lede, weights)
     assert found.words == ("ü", "ö")
-    assert found.owners == (0, 1)
+    assert found.word_ids == (0, 1)
 
 
 def test_a_word_copied_piece_by_piece_is_one_word():
     copied = ids(["aböcd"])
     assert copied.count(UNK) == 1
     headline = [*ids(["x"]), *copied, *ids(["e"])]
-    assert wording(headline, TOKENIZER).words == ("x", "ab<unk>", "cd", "e")
+    assert headline_words(headline, TOKENIZER).words == ("x", "ab<unk>", "cd", "e")
     found = replaced("x aböcd", headline)
     assert found.words == ("x", "aböcd", "e")
-    assert found.owners == (0, *[1] * len(copied), 2)
+    assert found.word_ids == (0, *[1] * len(copied), 2)
     assert not found.has_unknown
 
 
@@ -84,13 +84,13 @@ def test_without_an_unknown_word_in_the_source_it_stays():
 @pytest.mark.parametrize("text", ["öaü ab ö cdü", "ö ö ö a"])
 def test_every_sub_word_has_an_owner(text):
     lede = lede_of(text)
-    dice = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     alphabet = sorted(set(lede.ids))
     for _ in range(200):
-        headline = dice.choice(alphabet, dice.integers(1, 8)).tolist()
-        weights = dice.random((len(headline), len(lede.ids)))
-        found = with_source_words(headline, TOKENIZER, lede, weights)
-        assert len(found.owners) == len(headline)
-        assert sorted(set(found.owners)) == list(range(len(found.words)))
-        assert list(found.owners) == sorted(found.owners)
+        headline = rng.choice(alphabet, rng.integers(1, 8)).tolist()
+        weights = rng.random((len(headline), len(lede.ids)))
+        found = replace_unknown_words(headline, TOKENIZER, lede, weights)
+        assert len(found.word_ids) == len(headline)
+        assert sorted(set(found.word_ids)) == list(range(len(found.words)))
+        assert list(found.word_ids) == sorted(found.word_ids)
         assert not found.has_unknown

@@ -9,8 +9,14 @@ from rich.console import Console
 from rich.segment import Segment
 
 from html_page import Elements
-from ledeline.inference.display import COLOURS, notebook, terminal
-from ledeline.inference.headline import KINDS, Alignment, Candidate, Headline, HeadlineWarning
+from ledeline.inference.display import COLOURS, render_html, render_terminal
+from ledeline.inference.headline import (
+    WARNING_KINDS,
+    Alignment,
+    Candidate,
+    Headline,
+    HeadlineWarning,
+)
 
 SOURCE = ("Tokyo", " stocks", " rose", " sharply", " (", "5", "%", ")", " on", " Friday", ".")
 WORDS = ("Tokyo", " stocks", " rise", ",", " rise")
@@ -47,7 +53,7 @@ BEST = tuple(
         ("Tokyo stocks on", -2.0, True),
     ]
 )
-EMPTY = Headline("", "", warnings=(HeadlineWarning("empty", KINDS["empty"]),))
+EMPTY = Headline("", "", warnings=(HeadlineWarning("empty", WARNING_KINDS["empty"]),))
 
 
 # --- terminal -------------------------------------------------------------------------------------
@@ -63,7 +69,7 @@ def printed(headline: Headline, width: int = 80) -> list[str]:
 
 def segments(headline: Headline) -> list[Segment]:
     console = Console(width=80, color_system="truecolor", force_terminal=True)
-    found = console.render(terminal(headline))
+    found = console.render(render_terminal(headline))
     return [segment for segment in found if segment.text.strip() and segment.style is not None]
 
 
@@ -158,7 +164,7 @@ class TestTerminal:
     @pytest.mark.parametrize("alignment", [None, Alignment(SOURCE, (), (), None)])
     def test_no_headline_shows_why(self, alignment: Alignment | None) -> None:
         empty = replace(EMPTY, alignment=alignment)
-        assert printed(empty) == ["(no headline)", f"empty: {KINDS['empty']}"]
+        assert printed(empty) == ["(no headline)", f"empty: {WARNING_KINDS['empty']}"]
         assert str(segments(empty)[0].style) == "dim"
 
     @pytest.mark.parametrize("width", [40, 80])
@@ -207,12 +213,14 @@ class Page(Elements):
 
 class TestNotebook:
     def test_without_alignment_it_is_the_headline(self) -> None:
-        page = Page(notebook(PLAIN))
+        page = Page(render_html(PLAIN))
         assert page.texts("p") == ["Tokyo stocks rise, rise"]
         assert not page.all("mark")
 
     def test_each_used_word_is_marked_once_and_says_why(self) -> None:
-        assert [(text, about["title"]) for text, about in Page(notebook(ALIGNED)).all("mark")] == [
+        assert [
+            (text, about["title"]) for text, about in Page(render_html(ALIGNED)).all("mark")
+        ] == [
             ("Tokyo", "Tokyo ← Tokyo, SPM 93 %, attention 71 %"),
             ("stocks", "stocks ← stocks, SPM 92 %, attention 70 %"),
             (
@@ -223,25 +231,25 @@ class TestNotebook:
         ]
 
     def test_without_an_spm_it_is_not_spoken_of(self) -> None:
-        html = notebook(ATTENDED)
+        html = render_html(ATTENDED)
         assert "SPM" not in html
         assert Page(html).all("mark")[0][1]["title"] == "Tokyo ← Tokyo, attention 71 %"
 
     def test_without_colour_the_form_tells(self) -> None:
-        page = Page(notebook(ALIGNED))
+        page = Page(render_html(ALIGNED))
         assert page.texts("del") == ["sharply (5", ") on Friday."]
         assert page.texts("rt") == ["Tokyo", "stocks", "rise, rise", ","]
         assert all("font-size" in (about["style"] or "") for _, about in page.all("del"))
 
     def test_source_and_headline_are_spaced_as_they_were(self) -> None:
-        html = notebook(ALIGNED)
+        html = render_html(ALIGNED)
         headline, source = Page(html).texts("p")
         assert headline == "Tokyo stocks rise, rise"
         assert Page(re.sub("<(r[pt])>.*?</\\1>", "", html)).texts("p")[1] == "".join(SOURCE)
         assert source.startswith("Tokyo (Tokyo) stocks (stocks) rose (rise, rise) sharply (5% (,))")
 
     def test_words_have_the_colour_of_what_they_came_from(self) -> None:
-        page = Page(notebook(ALIGNED))
+        page = Page(render_html(ALIGNED))
         words = {text: about["style"] for text, about in page.all("span")}
         sources = {text: about["style"] for text, about in page.all("mark")}
         assert words["rise"] == sources["rose"]
@@ -249,29 +257,29 @@ class TestNotebook:
         assert len(set(words.values())) == len(set(sources.values())) == 4
 
     def test_it_takes_the_colour_of_text_from_the_page(self) -> None:
-        html = notebook(replace(ALIGNED, alternatives=BEST, warnings=CAUTIONS))
+        html = render_html(replace(ALIGNED, alternatives=BEST, warnings=CAUTIONS))
         assert set(re.findall(r"[;\"]color:([^;\"]*)", html)) == {"inherit"}
         backgrounds = set(re.findall(r"background:([^;\"]*)", html))
         assert backgrounds == {f"{colour}40" for colour in COLOURS[:4]}
 
     def test_several_alternatives_come_with_their_scores(self) -> None:
-        page = Page(notebook(replace(PLAIN, alternatives=BEST)))
+        page = Page(render_html(replace(PLAIN, alternatives=BEST)))
         assert page.texts("li") == [
             "Tokyo stocks rise, rise -0.31",
             "Tokyo & <b>co</b> [rise] -0.53",
             "(no headline) -1.50",
             "Tokyo stocks on … -2.00",
         ]
-        assert "<li>" not in notebook(replace(PLAIN, alternatives=BEST[:1]))
+        assert "<li>" not in render_html(replace(PLAIN, alternatives=BEST[:1]))
 
     def test_warnings_are_lines(self) -> None:
-        page = Page(notebook(replace(PLAIN, warnings=CAUTIONS)))
-        assert page.texts("p")[1:] == [str(caution) for caution in CAUTIONS]
+        page = Page(render_html(replace(PLAIN, warnings=CAUTIONS)))
+        assert page.texts("p")[1:] == [str(warning) for warning in CAUTIONS]
 
     @pytest.mark.parametrize("alignment", [None, Alignment(SOURCE, (), (), None)])
     def test_no_headline_shows_why(self, alignment: Alignment | None) -> None:
-        page = Page(notebook(replace(EMPTY, alignment=alignment)))
-        assert page.texts("p") == ["(no headline)", f"empty: {KINDS['empty']}"]
+        page = Page(render_html(replace(EMPTY, alignment=alignment)))
+        assert page.texts("p") == ["(no headline)", f"empty: {WARNING_KINDS['empty']}"]
 
     @given(
         st.text("<>&\"'/=;abc \u05d0\u2028", min_size=1, max_size=12).map(str.strip).filter(bool)
@@ -286,17 +294,17 @@ class TestNotebook:
             warnings=(HeadlineWarning("unseen", text),),
             alignment=Alignment((text, f" {text}"), (text,), ((1.0, 0.0),), None),
         )
-        page = Page(notebook(evil))
+        page = Page(render_html(evil))
         assert {tag for tag, _, _ in page.elements} == TAGS
         assert {name for _, about, _ in page.elements for name in about} == SHOWN
         for tag in ("span", "mark", "rt", "del"):
             assert page.texts(tag) == [text]
         assert page.texts("li") == [f"{text} -1.00"] * 2
         assert page.texts("p")[1] == f"unseen: {text}"
-        assert Page(notebook(replace(evil, alignment=None))).texts("p")[0] == text
+        assert Page(render_html(replace(evil, alignment=None))).texts("p")[0] == text
         assert page.all("mark")[0][1]["title"] == f"{text} ← {text}, attention 100 %"
 
 
 def test_rich_and_notebooks_find_them() -> None:
     assert printed(PLAIN) == ["Tokyo stocks rise, rise"]  # which the console found by itself
-    assert PLAIN._repr_html_() == notebook(PLAIN)
+    assert PLAIN._repr_html_() == render_html(PLAIN)

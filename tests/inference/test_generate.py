@@ -21,15 +21,15 @@ from ledeline.corpus.inputs import FileInput, Input, StreamInput, TextInput
 from ledeline.corpus.records import InputLayout, Record, text_record
 from ledeline.corpus.table_writer import write_table
 from ledeline.inference import generate as generation
-from ledeline.inference.generate import LARGEST_WINDOW, Outcome, generate, windows
+from ledeline.inference.generate import MAX_CHUNK_SIZE, GenerateResult, generate, growing_chunks
 from ledeline.inference.headline import Candidate, Headline, HeadlineWarning
-from ledeline.inference.outputs import Answer
+from ledeline.inference.outputs import RecordResult
 from ledeline.inference.outputs.line_formats import JsonLines, PlainLines
-from ledeline.inference.outputs.notes import LIMIT, Notes
-from ledeline.inference.outputs.opening import open_output
+from ledeline.inference.outputs.open_output import open_output
 from ledeline.inference.outputs.parquet import ParquetTable, journal_path
-from ledeline.inference.outputs.standard import Standard
-from ledeline.inference.outputs.text_file import GrowingFile
+from ledeline.inference.outputs.reporter import LIMIT, LimitedReporter
+from ledeline.inference.outputs.resumable_file import ResumableFile
+from ledeline.inference.outputs.standard_output import StandardOutput
 
 TEXT_OUTPUTS = ["out.txt", "out.jsonl", "out.csv", "out.tsv"]
 TABLES = ["out.jsonl", "out.csv", "out.tsv", "out.parquet"]
@@ -37,18 +37,18 @@ TABLES = ["out.jsonl", "out.csv", "out.tsv", "out.parquet"]
 
 @dataclass
 class Fake:
-    """Answers with the first words in capitals; a window with a word it fails on, by failing."""
+    """Answers with the first words in capitals; a chunk with a word it fails on, by failing."""
 
-    first_window: ClassVar[int] = 64
+    first_chunk_size: ClassVar[int] = 64
     fails_on: str | None = None
-    windows: list[tuple[int, int]] = field(default_factory=list)  # first, length
+    growing_chunks: list[tuple[int, int]] = field(default_factory=list)  # first, length
 
     def generate_batch(
         self, texts: Sequence[object], options: Any, *, first: int = 1
     ) -> list[Headline]:
         if self.fails_on is not None and self.fails_on in texts:
             raise Killed
-        self.windows.append((first, len(texts)))
+        self.growing_chunks.append((first, len(texts)))
         return [self._headline(text, number) for number, text in enumerate(texts, start=first)]
 
     def _headline(self, text: object, number: int) -> Headline:
@@ -66,13 +66,13 @@ class Killed(Exception):
 
 @dataclass
 class Heard:
-    """All that is said beside the headlines."""
+    """All messages of a run."""
 
     sentences: list[str] = field(default_factory=list)
 
-    def notes(self, **choices: bool) -> Notes:
-        choices = {"everything": True, "warnings": True} | choices
-        return Notes(self.sentences.append, "line", **choices)
+    def reporter(self, **choices: bool) -> LimitedReporter:
+        choices = {"unlimited": True, "warnings": True} | choices
+        return LimitedReporter(self.sentences.append, "line", **choices)
 
 
 def run(
@@ -82,13 +82,13 @@ def run(
     heard: Heard | None = None,
     column: str | None = None,
     **choices: bool,
-) -> Outcome:
+) -> GenerateResult:
     given = FileInput(given) if isinstance(given, Path) else given
     with (
         open_output(output, given, column, **choices) as target,
-        (heard or Heard()).notes() as notes,
+        (heard or Heard()).reporter() as reporter,
     ):
-        return generate(headliner or Fake(), given, target, None, notes)  # type: ignore[arg-type]
+        return generate(headliner or Fake(), given, target, None, reporter)  # type: ignore[arg-type]
 
 
 def written(folder: Path, name: str, data: str | bytes) -> Path:
@@ -99,11 +99,11 @@ def written(folder: Path, name: str, data: str | bytes) -> Path:
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fake, "first_window", 2)
-    monkeypatch.setattr(generation, "LARGEST_WINDOW", 4)
+    monkeypatch.setattr(Fake, "first_chunk_size", 2)
+    monkeypatch.setattr(generation, "MAX_CHUNK_SIZE", 4)
 
 
-# -- windows -----------------------------------------------------------------------------------
+# -- chunks -----------------------------------------------------------------------------------
 
 
 def some(number: int) -> Iterator[Record]:
@@ -111,17 +111,17 @@ def some(number: int) -> Iterator[Record]:
 
 
 def test_windows_grow_to_a_bound_and_keep_the_order():
-    got = list(windows(some(10_000), lambda: False, 64))
-    sizes = [len(window) for window in got]
+    got = list(growing_chunks(some(10_000), lambda: False, 64))
+    sizes = [len(chunk) for chunk in got]
     assert sizes[:6] == [64, 128, 256, 512, 1024, 2048]
-    assert max(sizes) == LARGEST_WINDOW == 2048
-    assert [record.line for window in got for record in window] == list(range(1, 10_001))
+    assert max(sizes) == MAX_CHUNK_SIZE == 2048
+    assert [record.line for chunk in got for record in chunk] == list(range(1, 10_001))
 
 
 def test_windows_that_take_long_do_not_grow(monkeypatch):
     seconds = iter([0, 4.9, 10, 14.9, 20, 25, 30, 35] + [40] * 100)
     monkeypatch.setattr(generation.time, "monotonic", lambda: next(seconds))
-    sizes = [len(window) for window in windows(some(2000), lambda: False, 64)]
+    sizes = [len(chunk) for chunk in growing_chunks(some(2000), lambda: False, 64)]
     assert sizes[:6] == [64, 128, 256, 256, 256, 512]
 
 
@@ -135,16 +135,16 @@ def test_no_more_is_read_than_a_window_holds():
             yield record
 
     given = 0
-    for window in windows(counting(), lambda: False, 64):
-        given += len(window)
+    for chunk in growing_chunks(counting(), lambda: False, 64):
+        given += len(chunk)
         assert read == given
 
 
 def test_a_window_ends_where_the_next_record_is_not_there():
     records = some(200)
     waiting = iter([False, True] * 100)
-    got = list(windows(records, lambda: next(waiting), 64))
-    assert [len(window) for window in got] == [2] * 100
+    got = list(growing_chunks(records, lambda: next(waiting), 64))
+    assert [len(chunk) for chunk in got] == [2] * 100
 
 
 def test_records_before_a_failure_are_given_first():
@@ -152,7 +152,7 @@ def test_records_before_a_failure_are_given_first():
         yield from some(3)
         raise CorpusError("the file breaks off")
 
-    got = windows(breaking(), lambda: False, 64)
+    got = growing_chunks(breaking(), lambda: False, 64)
     assert len(next(got)) == 3
     with pytest.raises(CorpusError, match="breaks off"):
         next(got)
@@ -166,7 +166,7 @@ LEDES = b"one two three\n\nb\xff\nfour five six\n"
 def test_plain_lines_are_one_for_each_line(tmp_path):
     heard = Heard()
     given = written(tmp_path, "in.txt", LEDES)
-    assert run(given, tmp_path / "out.txt", heard=heard) == Outcome(4, None)
+    assert run(given, tmp_path / "out.txt", heard=heard) == GenerateResult(4, None)
     assert (tmp_path / "out.txt").read_text() == "ONE TWO\n\n\nFOUR FIVE\n"
     assert heard.sentences == [
         "line 2: empty: text 2",
@@ -317,7 +317,7 @@ def test_a_table_without_rows(tmp_path):
 def test_a_headline_with_breaks_is_still_one_line():
     texts = ("a\tb\r\nc", "d")
     headline = Headline("s", texts[0], alternatives=tuple(Candidate(one, (), -1) for one in texts))
-    answer = Answer(text_record("s", 1), headline)
+    answer = RecordResult(text_record("s", 1), headline)
     assert PlainLines().line(answer) == b"a b  c\td\n"
     assert json.loads(JsonLines().line(answer))["headline"] == texts[0]
 
@@ -422,29 +422,29 @@ def test_tables_by_any_name_become_parquet(tmp_path, kind):
     assert rows_of(tmp_path / "out.parquet") == [rows[0] | {"headline": "A B"}]
 
 
-# -- windows, progress and notes ---------------------------------------------------------------
+# -- chunks, progress and reports ---------------------------------------------------------------
 
 
 def test_numbers_of_texts_go_on_over_windows_and_bad_rows(tmp_path, small_windows):
     headliner = Fake()
     run(written(tmp_path, "in.txt", b"a\n\xff\nb\nc\nd\ne\nf\n"), tmp_path / "out.txt", headliner)
-    assert headliner.windows == [(1, 2), (3, 4), (7, 1)]
+    assert headliner.growing_chunks == [(1, 2), (3, 4), (7, 1)]
 
 
 def test_progress_is_told(tmp_path, small_windows):
     told = []
     given = FileInput(written(tmp_path, "in.csv", "lede\na\nb\nc\n"))  # four lines
-    with open_output(tmp_path / "out.txt", given) as output, Heard().notes() as notes:
-        generate(Fake(), given, output, None, notes, lambda *call: told.append(call))  # type: ignore[arg-type]
+    with open_output(tmp_path / "out.txt", given) as output, Heard().reporter() as reporter:
+        generate(Fake(), given, output, None, reporter, lambda *call: told.append(call))  # type: ignore[arg-type]
     assert told == [("headlines", 2, 4), ("headlines", 3, 4), ("headlines", 3, 3)]
 
 
 def test_notes_are_limited_each_kind_by_itself():
     heard = Heard()
-    with heard.notes(everything=False) as notes:
+    with heard.reporter(unlimited=False) as reporter:
         for number in range(1, 31):
-            notes.warn(text_record("", number), HeadlineWarning("cut", "long"))
-        notes.report(InvalidRow("f", 3, "bad", ""))
+            reporter.warning(text_record("", number), HeadlineWarning("cut", "long"))
+        reporter.bad_row(InvalidRow("f", 3, "bad", ""))
     assert heard.sentences[:2] == ["line 1: cut: long", "line 2: cut: long"]
     assert heard.sentences[LIMIT:] == ["f: line 3: bad", "and 10 more warnings"]
     assert len(heard.sentences) == LIMIT + 2
@@ -452,9 +452,9 @@ def test_notes_are_limited_each_kind_by_itself():
 
 def test_warnings_that_the_output_has_are_not_said():
     heard = Heard()
-    with heard.notes(warnings=False) as notes:
-        notes.warn(text_record("", 1), HeadlineWarning("cut", "long"))
-        notes.report(InvalidRow("f", 3, "bad", ""))
+    with heard.reporter(warnings=False) as reporter:
+        reporter.warning(text_record("", 1), HeadlineWarning("cut", "long"))
+        reporter.bad_row(InvalidRow("f", 3, "bad", ""))
     assert heard.sentences == ["f: line 3: bad"]
 
 
@@ -474,7 +474,7 @@ def test_answers_that_are_written_are_given_up(tmp_path):
 
     run(written(tmp_path, "in.txt", "a b c\n" * 12_000), tmp_path / "out.txt", Counting())
     assert len(made) == 12_000
-    assert most <= 2 * LARGEST_WINDOW
+    assert most <= 2 * MAX_CHUNK_SIZE
 
 
 # -- refusals ----------------------------------------------------------------------------------
@@ -544,7 +544,7 @@ def test_what_the_format_cannot_hold_is_found_before_the_work(
     headliner = Fake()
     with pytest.raises(CorpusError, match=f"{name}: {sentence}"):
         run(written(tmp_path, name, data), tmp_path / output, headliner)
-    assert headliner.windows == []
+    assert headliner.growing_chunks == []
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -574,8 +574,8 @@ def test_two_runs_do_not_write_the_same_output(tmp_path):
 
 
 def test_a_full_disk_leaves_whole_records(tmp_path, monkeypatch):
-    output = GrowingFile(tmp_path / "out.txt", PlainLines())
-    answer = Answer(text_record("a", 1), Headline("a", "A LONG ONE"))
+    output = ResumableFile(tmp_path / "out.txt", PlainLines())
+    answer = RecordResult(text_record("a", 1), Headline("a", "A LONG ONE"))
     output.write([answer])
     write = os.write
 
@@ -696,8 +696,8 @@ def test_only_what_is_missing_is_done(tmp_path, small_windows, output):
     with pytest.raises(CorpusError, match="continue it with --resume"):
         run(given, tmp_path / output)
     headliner = Fake()
-    assert run(given, tmp_path / output, headliner, resume=True) == Outcome(9, None)
-    assert headliner.windows == [(7, 2), (9, 1)]
+    assert run(given, tmp_path / output, headliner, resume=True) == GenerateResult(9, None)
+    assert headliner.growing_chunks == [(7, 2), (9, 1)]
     run(given, tmp_path / "again" / output)
     assert (tmp_path / output).read_bytes() == (tmp_path / "again" / output).read_bytes()
 
@@ -708,9 +708,9 @@ def test_resume_without_an_output_begins_and_with_a_whole_one_ends(tmp_path, out
     headliner = Fake()
     run(given, tmp_path / output, headliner, resume=True)
     before = (tmp_path / output).read_bytes()
-    assert run(given, tmp_path / output, headliner, resume=True) == Outcome(2, None)
+    assert run(given, tmp_path / output, headliner, resume=True) == GenerateResult(2, None)
     assert (tmp_path / output).read_bytes() == before
-    assert headliner.windows == [(1, 2)]
+    assert headliner.growing_chunks == [(1, 2)]
 
 
 def test_a_stream_is_gone_on_with(tmp_path):
@@ -754,10 +754,10 @@ def test_json_of_another_input_is_left_alone(tmp_path):
 
 def test_a_file_of_another_kind_is_left_alone(tmp_path):
     for name in ("out.jsonl", "out.csv", "out.tsv", "out.parquet"):
-        path = written(tmp_path, name, "precious notes without a line end")
+        path = written(tmp_path, name, "precious reporter without a line end")
         with pytest.raises(CorpusError, match=r"not from this input|not a valid Parquet file"):
             run(TextInput(["a", "b"]), path, resume=True)
-        assert path.read_text() == "precious notes without a line end"
+        assert path.read_text() == "precious reporter without a line end"
 
 
 def test_a_parquet_input_that_changed_is_said(tmp_path, small_windows):
@@ -807,10 +807,10 @@ def test_a_signal_while_answering_stops_with_what_is_written(tmp_path, small_win
     given, headliner = TextInput(["a", "b", "c", "d"]), Signalling()
     headliner.number = number
     before = signal.getsignal(number)
-    assert run(given, tmp_path / "out.csv", headliner) == Outcome(2, number)
+    assert run(given, tmp_path / "out.csv", headliner) == GenerateResult(2, number)
     assert [row["headline"] for row in rows_of(tmp_path / "out.csv")] == ["A", "B"]
     assert signal.getsignal(number) is before
-    assert run(given, tmp_path / "out.csv", resume=True) == Outcome(4, None)
+    assert run(given, tmp_path / "out.csv", resume=True) == GenerateResult(4, None)
 
 
 def test_a_signal_while_writing_waits_for_the_end_of_it(tmp_path, small_windows, monkeypatch):
@@ -824,16 +824,16 @@ def test_a_signal_while_writing_waits_for_the_end_of_it(tmp_path, small_windows,
 
     monkeypatch.setattr(os, "write", slow)
     outcome = run(TextInput(["a b", "c d", "e f"]), tmp_path / "out.txt")
-    assert outcome == Outcome(2, signal.SIGTERM)
+    assert outcome == GenerateResult(2, signal.SIGTERM)
     assert (tmp_path / "out.txt").read_text() == "A B\nC D\n"
 
 
 def test_a_signal_that_is_ignored_stays_so(tmp_path, small_windows):
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        assert run(TextInput(["a", "b", "c"]), tmp_path / "out.txt", Signalling()) == Outcome(
-            3, None
-        )
+        assert run(
+            TextInput(["a", "b", "c"]), tmp_path / "out.txt", Signalling()
+        ) == GenerateResult(3, None)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -844,7 +844,7 @@ def test_a_signal_ends_the_waiting_for_input(tmp_path):
     os.write(writing, b"a\nb\n")
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
-    assert run(StreamInput(reading), tmp_path / "out.txt") == Outcome(2, signal.SIGINT)
+    assert run(StreamInput(reading), tmp_path / "out.txt") == GenerateResult(2, signal.SIGINT)
     timer.join()
     os.close(writing)
     assert (tmp_path / "out.txt").read_text() == "A\nB\n"
@@ -856,6 +856,6 @@ def test_a_signal_ends_the_waiting_for_input(tmp_path):
 def test_standard_output_is_flushed_with_each_window():
     reading, writing = os.pipe()
     with os.fdopen(writing, "wb") as stream:
-        output = Standard(stream, PlainLines().line)
-        output.write([Answer(text_record("a", 1), Headline("a", "A"))])
+        output = StandardOutput(stream, PlainLines().line)
+        output.write([RecordResult(text_record("a", 1), Headline("a", "A"))])
         assert os.read(reading, 100) == b"A\n"

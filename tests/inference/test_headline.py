@@ -1,7 +1,18 @@
 import json
 from dataclasses import replace
 
-from ledeline.inference.headline import KINDS, Alignment, Candidate, Headline, HeadlineWarning, Link
+import pytest
+
+from ledeline.core.errors import RenamedWarning
+from ledeline.inference import headline as module
+from ledeline.inference.headline import (
+    WARNING_KINDS,
+    Alignment,
+    Candidate,
+    Headline,
+    HeadlineWarning,
+    Link,
+)
 
 SOURCE = ("Stocks", " rose", " sharply", ",")
 ATTENTION = ((0.7, 0.1, 0.1, 0.1), (0.1, 0.2, 0.6, 0.1))
@@ -100,7 +111,7 @@ class TestAsDict:
 
     def test_what_was_no_text_has_a_line_as_well(self) -> None:
         fields = Headline(
-            None, "", warnings=(HeadlineWarning("invalid", KINDS["invalid"]),)
+            None, "", warnings=(HeadlineWarning("invalid", WARNING_KINDS["invalid"]),)
         ).as_dict()
         assert tuple(json.loads(json.dumps(fields))) == self.FIELDS
         assert fields["source"] is fields["score"] is None
@@ -114,7 +125,14 @@ def test_a_headline_is_its_text_and_its_words() -> None:
 
 
 def test_without_text_it_is_falsy() -> None:
-    headline = Headline(" \t", "", warnings=(HeadlineWarning("empty", KINDS["empty"]),))
+    headline = Headline(" \t", "", warnings=(HeadlineWarning("empty", WARNING_KINDS["empty"]),))
     assert not headline
     assert list(headline) == []
     assert str(headline.warnings[0]) == "empty: the text has no words"
+
+
+def test_the_old_name_of_warnings_works_and_warns() -> None:
+    with pytest.warns(RenamedWarning, match="Caution is called HeadlineWarning now"):
+        assert module.Caution is HeadlineWarning
+    with pytest.raises(AttributeError, match="Nothing"):
+        module.Nothing  # noqa: B018

@@ -16,11 +16,17 @@ import torch
 
 import ledeline
 from ledeline.config import SearchConfig
-from ledeline.core.errors import ArgumentError, ConfigError, LedelineError, ModelError
+from ledeline.core.errors import (
+    ArgumentError,
+    ConfigError,
+    LedelineError,
+    ModelError,
+    RenamedWarning,
+)
 from ledeline.data.dataset import Batch
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.source_text import SourceText
-from ledeline.model.format.folder import describe, load_model
+from ledeline.model.format.folder import load_model, write_description
 from ledeline.model.gpu.step_model import GpuStepModel
 from ledeline.runtime.cpu import has_int8
 from ledeline.search import Hypothesis
@@ -32,7 +38,7 @@ from systems import encdec
 
 LEDES = [story.lede for story in generate(40, 7)]
 SHORT = Options(search=SearchConfig(beam=4, n_best=4, max_length=8))
-KINDS = [
+PRECISIONS = [
     "float32",
     pytest.param("int8", marks=pytest.mark.skipif(not has_int8(), reason="no VNNI")),
 ]
@@ -50,6 +56,12 @@ def test_it_is_a_public_name() -> None:
     assert ledeline.Options is Options
     with pytest.raises(AttributeError, match="nothing"):
         ledeline.nothing  # noqa: B018
+
+
+def test_the_old_name_of_generate_batch_works_and_warns(headliner: Headliner) -> None:
+    with pytest.warns(RenamedWarning, match="Headliner.answers is called generate_batch now"):
+        found = headliner.answers(LEDES[:2], SHORT, first=3)
+    assert found == headliner.generate_batch(LEDES[:2], SHORT, first=3)
 
 
 def test_a_text_gives_a_headline(headliner: Headliner) -> None:
@@ -97,7 +109,7 @@ def test_the_score_is_that_of_the_forced_headline(model_folder: Path) -> None:
     assert num_scored > 3
 
 
-@pytest.mark.parametrize("precision", KINDS)
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_an_answer_does_not_depend_on_the_batch(model_folder: Path, precision: str) -> None:
     headliner = Headliner.load(model_folder, precision=precision, device="cpu")  # type: ignore[arg-type]
     alone = [headliner(text, options=SHORT) for text in LEDES]
@@ -190,7 +202,7 @@ def threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("precision", KINDS)
+@pytest.mark.parametrize("precision", PRECISIONS)
 def test_threads_change_nothing(model_folder: Path, precision: str, threads) -> None:
     """Neither their number nor whether they share a product or have batches of their own."""
     headliner = Headliner.load(model_folder, precision=precision, device="cpu")  # type: ignore[arg-type]
@@ -213,7 +225,7 @@ def test_other_threads_compute_as_before(model_folder: Path, threads) -> None:
 class TestSeveralThreads:
     """Of a program, with one Headliner."""
 
-    @pytest.mark.parametrize("precision", KINDS)
+    @pytest.mark.parametrize("precision", PRECISIONS)
     @pytest.mark.parametrize("products", [1, 2])
     def test_each_has_the_answers_it_would_have_alone(
         self, model_folder: Path, precision: Any, products: int, threads
@@ -339,7 +351,7 @@ class TestOddTexts:
         assert not headline
         assert headline.score is None
         assert headline.alternatives == ()
-        assert [caution.kind for caution in headline.warnings] == [kind]
+        assert [warning.kind for warning in headline.warnings] == [kind]
         assert "text 11" in headline.warnings[0].message
         assert json.dumps(headline.as_dict(), ensure_ascii=True)
         assert headline == headliner.generate_batch([given], SHORT, first=11)[0]
@@ -369,8 +381,8 @@ class TestOddTexts:
         text = " ".join(words[i % len(words)] for i in range(10_000))
         headline = headliner(text, beam=1, options=Options(search=SearchConfig(max_length=5)))
         assert headline
-        (caution,) = (one for one in headline.warnings if one.kind == "cut")
-        assert re.fullmatch(r"only \d+ of 11,\d\d\d words were read", caution.message)
+        (warning,) = (one for one in headline.warnings if one.kind == "cut")
+        assert re.fullmatch(r"only \d+ of 11,\d\d\d words were read", warning.message)
 
     def test_what_is_not_read_is_not_cut_into_subwords(
         self, headliner: Headliner, monkeypatch: pytest.MonkeyPatch
@@ -399,12 +411,12 @@ class TestOddTexts:
         options = Options(search=SearchConfig(beam=2, max_length=5), max_source=20)
         headline = headliner("x" * 5000, options=options)
         assert headline
-        assert "cut" in {caution.kind for caution in headline.warnings}
+        assert "cut" in {warning.kind for warning in headline.warnings}
 
     def test_words_that_are_known_in_part_are_named(self, headliner: Headliner) -> None:
         headline = headliner("The Dvořák prize went to Łódź.", beam=2)
-        (caution,) = (one for one in headline.warnings if one.kind == "unseen")
-        assert "'Dvořák', 'Łódź'" in caution.message
+        (warning,) = (one for one in headline.warnings if one.kind == "unseen")
+        assert "'Dvořák', 'Łódź'" in warning.message
 
 
 class TestExplain:
@@ -499,7 +511,7 @@ class TestModels:
     def test_marks_that_a_model_learned_stay(self, tmp_path: Path) -> None:
         for name, known in (("old", "Japnsrt￭’'"), ("same", "’x"), ("new", "Japnsrt￭'")):
             (tmp_path / name).mkdir()
-            describe(tmp_path / name, encdec(), Tokenizer(NATURAL, Subwords([], known)))
+            write_description(tmp_path / name, encdec(), Tokenizer(NATURAL, Subwords([], known)))
         names = "old", "same", "new"
         old, same, new = (Tokenizer.load(tmp_path / name).profile for name in names)
         assert old.words("Japan’s “art”") == ["Japan", "￭’s", '"￭', "art", '￭"']

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ledeline.data.dataset import Batch
 from ledeline.model.attention_system import SearchState
-from ledeline.search.step_model import mapped
+from ledeline.search.step_model import map_tensors
 
 EQUAL = [([4, 5, 6, 7, 5], [4, 6]), ([9, 8, 6, 4, 10], [5, 5, 4, 7]), ([7, 7, 1, 7, 7], [7])]
 MIXED = [([8, 9, 4], [9, 10]), *EQUAL, ([10, 4], [6]), ([5, 6, 7, 8, 9, 10, 4], [5, 1])]
@@ -125,7 +125,7 @@ class TestSteps:
 
 def spread(state: SearchState, width: int) -> SearchState:
     """So many hypotheses, all alike. (B, 1, H) -> (B, K, H)."""
-    return cast(SearchState, mapped(state, lambda one: one.expand(-1, width, -1)))
+    return cast(SearchState, map_tensors(state, lambda one: one.expand(-1, width, -1)))
 
 
 def test_saved_and_loaded_it_is_the_same(make, system, tmp_path):

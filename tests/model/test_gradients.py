@@ -17,8 +17,8 @@ PAIRS = [([4, 5, 6, 4], [5]), ([6, 5], [4]), ([4, 6, 6], [6, 4])]
 
 
 def random(*shape: int, number: int = 1) -> Tensor:
-    dice = torch.Generator().manual_seed(number)
-    return torch.randn(*shape, generator=dice, dtype=torch.float64).requires_grad_()
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
 
 
 class Calls(nn.Module):
@@ -78,7 +78,7 @@ def test_attention(small, masked):
     mask = torch.tensor([[True, True, True], [True, False, False]]) if masked else None
 
     def function(attention, queries, states):
-        return attention(queries, attention.remember(states, mask))
+        return attention(queries, attention.memory_of(states, mask))
 
     inputs = random(2, 2, 2), random(2, 3, 2, number=2)
     assert check(small("EncDec").decoder.attention, function, *inputs)
@@ -96,7 +96,7 @@ def test_decoder(small, layers, masked, dropout):
         seed(1, 1)  # the same masks each time
         pairs = tuple(Ends(*ends[n : n + 2]) for n in range(0, len(ends), 2))
         start = decoder.start(Encoded(states, pairs, pairs[-1].hidden))
-        return decoder.unroll(words, start, decoder.attention.remember(states, mask))[0]
+        return decoder.unroll(words, start, decoder.attention.memory_of(states, mask))[0]
 
     ends = [random(2, 2, number=n) for n in range(2 * layers)]
     decoder = small("EncDec", layers=layers, dropout=dropout).decoder.train()
@@ -108,7 +108,7 @@ def test_decoder_from_another_state(small):
 
     def function(decoder, states, attentional, *hidden):
         start = decoder.start(Encoded(states, (Ends(*hidden[:2]), Ends(*hidden[2:])), hidden[2]))
-        memory = decoder.attention.remember(states)
+        memory = decoder.attention.memory_of(states)
         return decoder.unroll(
             torch.tensor([[5, 6]]), start._replace(attentional=attentional), memory
         )[0]

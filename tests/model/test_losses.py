@@ -62,9 +62,9 @@ class TestPadding:
         before = {name: value.grad.clone() for name, value in model.named_parameters()}
         losses = model(pairs)
         for seed in range(3):
-            dice = torch.Generator().manual_seed(seed)
-            sources = torch.randint(1, 11, pairs.sources.shape, generator=dice)
-            targets = torch.randint(1, 11, pairs.targets.shape, generator=dice)
+            generator = torch.Generator().manual_seed(seed)
+            sources = torch.randint(1, 11, pairs.sources.shape, generator=generator)
+            targets = torch.randint(1, 11, pairs.targets.shape, generator=generator)
             noisy = dataclasses.replace(
                 pairs,
                 sources=torch.where(pairs.source_mask, pairs.sources, sources),

@@ -28,8 +28,8 @@ def close(found: torch.Tensor, expected: object) -> bool:
 
 
 def random(*shape: int, seed: int = 1) -> torch.Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=dice, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def lengths(pairs):
@@ -77,10 +77,10 @@ class TestParts:
         gate = make("EncDec+sGate").gate
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(2))
         encoded = Encoded(random(2, 5, 4), ends, ends[-1].hidden)
-        gated, openness = gate.encoded(encoded), gate.openness(encoded)
+        gated, gate_values = gate.encoded(encoded), gate.gate_values(encoded)
         assert gated.ends is ends
-        assert ((openness > 0) & (openness < 1)).all()
-        assert torch.equal(gated.states, encoded.states * openness)
+        assert ((gate_values > 0) & (gate_values < 1)).all()
+        assert torch.equal(gated.states, encoded.states * gate_values)
         for row in range(2):
             pairs = [(end.hidden[row].numpy(), end.cell[row].numpy()) for end in ends]
             one = reference.Encoded(encoded.states[row].numpy(), pairs)
@@ -91,7 +91,7 @@ class TestParts:
         states, queries = random(3, 5, 4), random(3, 2, 4, seed=2)
         sizes = [5, 2, 1]
         mask = torch.arange(5) < torch.tensor(sizes).unsqueeze(1)
-        found, alphas = attention(queries, attention.remember(states, mask))
+        found, alphas = attention(queries, attention.memory_of(states, mask))
         weights = reference.weights_of(attention)
         for row, size in enumerate(sizes):
             for k in range(2):
@@ -108,7 +108,7 @@ class TestParts:
         words = [[2, 5, 6, 3], [2, 8, 3, 0]]
         ends = tuple(Ends(random(2, 4, seed=n), random(2, 4, seed=9 + n)) for n in range(layers))
         encoded = Encoded(random(2, 5, 4), ends, ends[-1].hidden)
-        memory = decoder.attention.remember(encoded.states)
+        memory = decoder.attention.memory_of(encoded.states)
         found, alphas = decoder.unroll(torch.tensor(words), decoder.start(encoded), memory)
         for row in range(2):
             pairs = [(end.hidden[row].numpy(), end.cell[row].numpy()) for end in ends]
@@ -170,20 +170,20 @@ class TestSystems:
 
     @pytest.mark.parametrize("layers", [1, 2, 3])
     def test_losses_with_dropout(self, make, reference, system, layers):
-        """Dropout at its places and nowhere else: the reference gets the dice that were thrown."""
+        """Dropout at its places and nowhere else: the reference gets the masks that were drawn."""
         model = make(system, layers=layers, dropout=0.4).train()
-        original, thrown = model.dropout.factors, []
+        original, drawn = model.dropout.mask, []
 
         def spy(shape, like):
-            thrown.append(original(shape, like))
-            return thrown[-1]
+            drawn.append(original(shape, like))
+            return drawn[-1]
 
-        model.dropout.factors = spy
+        model.dropout.mask = spy
         pairs = model.pairs(Batch.of(PAIRS))
         losses = model(pairs)
         (batch, places), steps = pairs.sources.shape, pairs.targets.shape[1]
         between = [4] * (layers - 1)
-        assert [one.shape for one in thrown] == [
+        assert [one.shape for one in drawn] == [
             *((batch, places, size) for size in [3, *between]),
             *((batch, steps, size) for size in [3, *between, 4]),
         ]
@@ -192,11 +192,11 @@ class TestSystems:
         weights = reference.weights_of(model)
         for row, (source, headline) in enumerate(PAIRS):
             num_steps = max(len(source) * ("SPM" in system), len(headline) + 1)
-            dice = {name: one[row].numpy() for name, one in zip(places_of, thrown, strict=False)}
-            dice = {name: one[: len(source)] for name, one in dice.items()}
-            for name, one in zip(steps_of, thrown[layers:], strict=True):
-                dice[name] = one[row, :num_steps].numpy()
-            seen = reference.see(weights, source, headline, 10.0, dice)
+            masks = {name: one[row].numpy() for name, one in zip(places_of, drawn, strict=False)}
+            masks = {name: one[: len(source)] for name, one in masks.items()}
+            for name, one in zip(steps_of, drawn[layers:], strict=True):
+                masks[name] = one[row, :num_steps].numpy()
+            seen = reference.see(weights, source, headline, 10.0, masks)
             assert close(losses.named["target"][row], seen.target)
             assert close(losses.headline[row], seen.headline)
             assert close(losses.total()[row], seen.total)

@@ -172,7 +172,7 @@ class TestInitialWeights:
                 assert not torch.isclose(one, different).all(1).any()
 
     def test_no_two_weights_start_alike(self, make):
-        """Each has dice of its own, also where the shapes are the same."""
+        """Each has random numbers of its own, also where the shapes are the same."""
         matrices = [
             value.flatten()[:100]
             for value in make("EncDec+sGate+SPM", **SIZES).parameters()
@@ -182,7 +182,7 @@ class TestInitialWeights:
             assert not torch.isclose(one, other).all()
 
     def test_it_leaves_torch_s_own_dice_alone_for_what_comes_next(self, make):
-        """The weights do not depend on what was thrown before."""
+        """The weights do not depend on what was drawn before."""
         torch.manual_seed(1)
         one = make("EncDec", **SIZES)
         torch.manual_seed(2)

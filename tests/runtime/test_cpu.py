@@ -9,7 +9,7 @@ import torch
 from ledeline.core.errors import ConfigError, ModelError
 from ledeline.runtime import cpu, kernels
 from ledeline.runtime.engine import Engine
-from ledeline.runtime.products import Int8Product
+from ledeline.runtime.linear import Int8Linear
 
 
 @pytest.mark.parametrize(("wanted", "place"), [("", 3), ("portable", 0), ("avx2", 1), ("vnni", 3)])
@@ -48,8 +48,8 @@ def test_sums_that_are_cut_are_no_int8(monkeypatch):
 def test_onednns_sums_are_as_exact_as_is_said():
     """On a CPU without VNNI they are cut at 16 bits, which is why int8 is refused there."""
     assert cpu._adds_up_exactly()
-    product, values = Int8Product(torch.ones(16, 64)), torch.ones(2, 64)
-    assert torch.allclose(product(product.prepared(values)), torch.tensor(64.0), rtol=1e-5)
+    linear, values = Int8Linear(torch.ones(16, 64)), torch.ones(2, 64)
+    assert torch.allclose(linear(linear.quantize(values)), torch.tensor(64.0), rtol=1e-5)
 
 
 def test_an_engine_by_hand_refuses_int8(monkeypatch, make):

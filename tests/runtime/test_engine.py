@@ -12,7 +12,7 @@ from ledeline.model.pairs import Sources
 from ledeline.runtime import kernels
 from ledeline.runtime.cpu import has_int8
 from ledeline.runtime.engine import Engine
-from ledeline.runtime.products import Float32Product, Int8Product
+from ledeline.runtime.linear import Float32Linear, Int8Linear
 from ledeline.search import search
 from ledeline.text.subwords import BOS
 
@@ -34,8 +34,8 @@ def built(request, monkeypatch):
 
 
 def rows_of(lengths, vocabulary=300, seed=0):
-    dice = np.random.default_rng(seed)
-    return [dice.integers(4, vocabulary, length).tolist() for length in lengths]
+    rng = np.random.default_rng(seed)
+    return [rng.integers(4, vocabulary, length).tolist() for length in lengths]
 
 
 def steps(writer, rows, num_steps=4, num_hypotheses=3):
@@ -101,39 +101,39 @@ def test_a_source_has_the_same_bits_in_every_batch(make, precision, num_threads)
 
 
 @needs_onednn
-@pytest.mark.parametrize("kind", [Float32Product, Int8Product])
-def test_a_row_of_a_product_has_the_same_bits_in_every_batch(kind):
-    if kind is Int8Product and not has_int8():
+@pytest.mark.parametrize("linear_type", [Float32Linear, Int8Linear])
+def test_a_row_of_a_product_has_the_same_bits_in_every_batch(linear_type):
+    if linear_type is Int8Linear and not has_int8():
         pytest.skip("no VNNI")
-    dice = torch.Generator().manual_seed(0)
-    weight, bias = torch.randn(144, 96, generator=dice), torch.randn(144, generator=dice)
-    product, values = kind(weight, bias), torch.rand(70, 96, generator=dice) * 2 - 1
-    together = product(product.prepared(values))
+    generator = torch.Generator().manual_seed(0)
+    weight, bias = torch.randn(144, 96, generator=generator), torch.randn(144, generator=generator)
+    linear, values = linear_type(weight, bias), torch.rand(70, 96, generator=generator) * 2 - 1
+    together = linear(linear.quantize(values))
     for start, stop in [(0, 1), (5, 7), (3, 6), (0, 13), (60, 70), (1, 70)]:
-        alone = product(product.prepared(values[start:stop]))
+        alone = linear(linear.quantize(values[start:stop]))
         assert torch.equal(alone, together[start:stop])
 
 
 @pytest.mark.skipif(not has_int8(), reason="no VNNI")
 @pytest.mark.parametrize("bound", [0.3, 1.0, 2.0])
 def test_int8_is_the_product_of_what_the_levels_stand_for(bound):
-    dice = torch.Generator().manual_seed(1)
-    weight, bias = torch.randn(40, 64, generator=dice), torch.randn(40, generator=dice)
-    values = (torch.rand(9, 64, generator=dice) * 2 - 1) * bound
+    generator = torch.Generator().manual_seed(1)
+    weight, bias = torch.randn(40, 64, generator=generator), torch.randn(40, generator=generator)
+    values = (torch.rand(9, 64, generator=generator) * 2 - 1) * bound
     values[0, 0], values[0, 1] = bound, -bound  # the ends of the range are levels, too
-    product = Int8Product(weight, bias)
+    linear = Int8Linear(weight, bias)
     scales = weight.abs().amax(1, keepdim=True) / 127
     levels = torch.floor(values * 127 / bound + 0.5)
     assert levels.abs().max() == 127
     expected = (levels * bound / 127) @ ((weight / scales).round() * scales).T + bias
-    assert torch.allclose(product(product.prepared(values, bound), bound), expected, atol=1e-4)
+    assert torch.allclose(linear(linear.quantize(values, bound), bound), expected, atol=1e-4)
 
 
 @pytest.mark.skipif(not has_int8(), reason="no VNNI")
 def test_a_weight_need_not_be_laid_out_in_rows():
     weight = torch.randn(64, 40, generator=torch.Generator().manual_seed(2))
     values = torch.ones(1, 64) / 2
-    for kind in (Float32Product, Int8Product):
-        laid_out, turned = kind(weight.t().contiguous()), kind(weight.t())
-        one, other = (product(product.prepared(values)) for product in (laid_out, turned))
+    for linear_type in (Float32Linear, Int8Linear):
+        laid_out, turned = linear_type(weight.t().contiguous()), linear_type(weight.t())
+        one, other = (linear(linear.quantize(values)) for linear in (laid_out, turned))
         assert torch.equal(one, other)

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 import torch
 
-from ledeline.model.format.int8 import quantised
+from ledeline.model.format.int8 import quantize
 from ledeline.runtime import cpu, kernels
 from ledeline.runtime.cpu import has_int8
-from ledeline.runtime.products import Int8Product
+from ledeline.runtime.linear import Int8Linear
 
 needs_library = pytest.mark.skipif(kernels.library is None, reason="pip found no C compiler")
 SIZES = [1, 7, 16, 33, 48, 400]
 
 
 @pytest.fixture
-def dice():
+def generator():
     return torch.Generator().manual_seed(0)
 
 
 @pytest.fixture(autouse=True, params=cpu.KINDS[:-1])  # VNNI is for whole layers alone
 def _kind(request):
-    """Each kind of processor that the machine at hand can be."""
+    """Each linear_type of processor that the machine at hand can be."""
     if kernels.library is None:
         yield
         return
@@ -63,19 +63,19 @@ def test_it_is_built_where_there_is_a_compiler():
 
 @needs_library
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("more", ["nothing", "rows", "words"])
-def test_an_lstm_cell(dice, without, size, more):
+@pytest.mark.parametrize("addend", ["nothing", "rows", "words"])
+def test_an_lstm_cell(generator, without, size, addend):
     gates, cells = (
-        torch.randn(3, 5, 4 * size, generator=dice),
-        torch.randn(3, 5, size, generator=dice),
+        torch.randn(3, 5, 4 * size, generator=generator),
+        torch.randn(3, 5, size, generator=generator),
     )
     gates[0, 0, 0], gates[0, 0, -1] = 200.0, -200.0  # far beyond where gates are open or closed
-    words = torch.randint(0, 9, (3, 5), generator=dice)
+    words = torch.randint(0, 9, (3, 5), generator=generator)
     arguments = {
         "nothing": (),
-        "rows": (torch.randn(3, 5, 4 * size, generator=dice),),
-        "words": (torch.randn(9, 4 * size, generator=dice), words),
-    }[more]
+        "rows": (torch.randn(3, 5, 4 * size, generator=generator),),
+        "words": (torch.randn(9, 4 * size, generator=generator), words),
+    }[addend]
     expected = without(kernels.lstm_cell, gates.clone(), cells, *arguments)
     for one, other in zip(
         kernels.lstm_cell(gates.clone(), cells, *arguments), expected, strict=True
@@ -84,10 +84,13 @@ def test_an_lstm_cell(dice, without, size, more):
 
 
 @needs_library
-def test_a_cell_takes_tensors_that_lie_apart(dice, without):
-    gates, cells = torch.randn(4, 2, 64, generator=dice), torch.randn(4, 2, 16, generator=dice)
-    words = torch.randint(0, 9, (2, 1), generator=dice).expand(2, 4).t()
-    table = torch.randn(9, 64, generator=dice)
+def test_a_cell_takes_tensors_that_lie_apart(generator, without):
+    gates, cells = (
+        torch.randn(4, 2, 64, generator=generator),
+        torch.randn(4, 2, 16, generator=generator),
+    )
+    words = torch.randint(0, 9, (2, 1), generator=generator).expand(2, 4).t()
+    table = torch.randn(9, 64, generator=generator)
     given = gates.transpose(0, 1), cells.transpose(0, 1), table, words.t()
     expected = without(kernels.lstm_cell, given[0].clone(), *given[1:])
     for one, other in zip(kernels.lstm_cell(*given), expected, strict=True):
@@ -96,8 +99,8 @@ def test_a_cell_takes_tensors_that_lie_apart(dice, without):
 
 @needs_library
 @pytest.mark.parametrize("size", SIZES)
-def test_tanh(dice, size):
-    values = torch.randn(3, size, generator=dice) * 5
+def test_tanh(generator, size):
+    values = torch.randn(3, size, generator=generator) * 5
     values[0, 0] = -100.0
     expected = values.double().tanh()
     assert (kernels.tanh_(values) - expected).abs().max() < 5e-7
@@ -105,8 +108,8 @@ def test_tanh(dice, size):
 
 @needs_library
 @pytest.mark.parametrize("types", [1, 15, 16, 100, 5136])
-def test_log_softmax(dice, types):
-    logits = torch.randn(6, types, generator=dice) * 10
+def test_log_softmax(generator, types):
+    logits = torch.randn(6, types, generator=generator) * 10
     logits[1] += 1000
     if types > 15:
         logits[2, 3:9] = -math.inf
@@ -119,13 +122,13 @@ def test_log_softmax(dice, types):
 
 @pytest.mark.parametrize("built", [True, False])
 @pytest.mark.parametrize("size", SIZES)
-def test_levels(dice, without, size, built):
+def test_levels(generator, without, size, built):
     if built and kernels.library is None:
         pytest.skip("pip found no C compiler")
-    values = torch.rand(4, 3, size, generator=dice) * 2 - 1
+    values = torch.rand(4, 3, size, generator=generator) * 2 - 1
     values[0, 0, 0], values[-1, -1, -1] = 1.0, -1.0
     places = torch.zeros(4, 3, 2 * size, dtype=torch.uint8)
-    put = kernels.put_levels if built else lambda *given: without(kernels.put_levels, *given)
+    put = kernels.quantize_into if built else lambda *given: without(kernels.quantize_into, *given)
     put(values, places[..., size:], 127.0)
     assert torch.equal(places[..., size:].double(), (values.double() * 127 + 128.5).floor())
     assert not places[..., :size].any()
@@ -139,7 +142,7 @@ def test_levels(dice, without, size, built):
 def test_a_value_between_two_levels_has_one_of_them_wherever_it_lies(without, built):
     if built and kernels.library is None:
         pytest.skip("pip found no C compiler")
-    put = kernels.put_levels if built else lambda *given: without(kernels.put_levels, *given)
+    put = kernels.quantize_into if built else lambda *given: without(kernels.quantize_into, *given)
     halves = (torch.arange(-126, 127) - 0.5) / 127
     values = torch.stack([halves, halves.nextafter(torch.tensor(2.0)), halves * 0.9, halves * 0.7])
     expected, found = (torch.empty(values.shape, dtype=torch.uint8) for _ in range(2))
@@ -160,12 +163,12 @@ def test_a_value_between_two_levels_has_one_of_them_wherever_it_lies(without, bu
 @needs_library
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_are_those_of_a_stable_sort(seed):
-    dice = np.random.default_rng(seed)
-    sources, beam, types, k = dice.integers(1, [4, 6, 300, 30])
-    logs, totals = dice.normal(size=(sources, beam, types)), dice.normal(size=(sources, beam))
+    rng = np.random.default_rng(seed)
+    sources, beam, types, k = rng.integers(1, [4, 6, 300, 30])
+    logs, totals = rng.normal(size=(sources, beam, types)), rng.normal(size=(sources, beam))
     if seed % 2:  # many equal ones
         logs, totals = np.round(logs), np.round(totals)
-    logs[dice.random(logs.shape) < 0.3 * (seed % 4)] = -np.inf
+    logs[rng.random(logs.shape) < 0.3 * (seed % 4)] = -np.inf
     logs, totals = torch.from_numpy(logs).float(), torch.from_numpy(totals).float()
     k = min(int(k), int(beam * types))
     found = kernels.top_k(logs, totals, k)
@@ -194,20 +197,20 @@ def _vnni():
 @pytest.mark.usefixtures("_vnni")
 @pytest.mark.parametrize("_kind", ["portable"], indirect=True)
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8, 13])
-def test_a_layer_of_lstms_is_its_steps(dice, batch):
+def test_a_layer_of_lstms_is_its_steps(generator, batch):
     size, steps = 48, 7
-    weights = [torch.randn(4 * size, size, generator=dice) * 0.3 for _ in range(2)]
-    inputs = torch.randn(steps, 2, batch, 4 * size, generator=dice)
-    packed = kernels.packed_lstm([quantised(weight) for weight in weights])
+    weights = [torch.randn(4 * size, size, generator=generator) * 0.3 for _ in range(2)]
+    inputs = torch.randn(steps, 2, batch, 4 * size, generator=generator)
+    packed = kernels.packed_lstm([quantize(weight) for weight in weights])
     hidden, cells = kernels.lstm(inputs, packed)
-    products = [Int8Product(weight) for weight in weights]
+    products = [Int8Linear(weight) for weight in weights]
     h, c = torch.zeros(2, batch, size), torch.zeros(2, batch, size)
     for step in range(steps):
-        own = torch.stack([p(p.prepared(h[side])) for side, p in enumerate(products)])
+        own = torch.stack([p(p.quantize(h[side])) for side, p in enumerate(products)])
         h, c = kernels.lstm_cell(
             own if step else torch.zeros_like(own), c, inputs[step].contiguous()
         )
-        # A level may fall to the other side, which is worth no more than this.
+        # A level may fall to the other side, which is worth no addend than this.
         assert torch.allclose(hidden[step], h, atol=2e-3)
         assert torch.allclose(cells[step], c, atol=2e-3)
     alone, _ = kernels.lstm(inputs[:, :, -1:].contiguous(), packed)

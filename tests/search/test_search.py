@@ -16,7 +16,7 @@ from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
 from ledeline.model.build import build
 from ledeline.search import Ensemble, Hypothesis, greedy, search, top_k
-from ledeline.search.beam import PACES, Pace
+from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.search.top_k import _top_k_of_blocks
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 from systems import encdec
@@ -28,15 +28,15 @@ def tiny(seed=0, vocabulary=V, spread=1.0, *, add_ons=False):
     """A system in float64 whose distributions are far from uniform."""
     sizes = {"embedding_size": 3, "hidden_size": 4, "layers": 2, "dropout": 0.0}
     model = build(encdec(sgate=add_ons, spm=add_ons, **sizes), vocabulary).double().eval()
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=spread, generator=dice)
+        torch.nn.init.normal_(parameter, std=spread, generator=generator)
     return model
 
 
 def sources_of(seed, lengths, vocabulary=V):
-    dice = np.random.default_rng(seed)
-    return [dice.integers(EOS + 1, vocabulary, length).tolist() for length in lengths]
+    rng = np.random.default_rng(seed)
+    return [rng.integers(EOS + 1, vocabulary, length).tolist() for length in lengths]
 
 
 # --- the reference: one source, one hypothesis at a time, from the list of rules ---------------
@@ -108,15 +108,19 @@ options = st.builds(
 )
 
 
-paces = st.sampled_from([Pace(1, 1.0), Pace(8, 0.75), Pace(2, 0.5), Pace(3, 1.0)])
+compactions = st.sampled_from(
+    [Compaction(1, 1.0), Compaction(8, 0.75), Compaction(2, 0.5), Compaction(3, 1.0)]
+)
 
 
 @settings(max_examples=120)
-@given(st.integers(0, 10**6), st.lists(st.integers(1, 6), min_size=1, max_size=5), options, paces)
-def test_the_batched_search_is_the_plain_one(seed, lengths, config, pace):
+@given(
+    st.integers(0, 10**6), st.lists(st.integers(1, 6), min_size=1, max_size=5), options, compactions
+)
+def test_the_batched_search_is_the_plain_one(seed, lengths, config, compaction):
     """However seldom the host looks, as it does beside a GPU."""
     model, rows = tiny(seed), sources_of(seed, lengths)
-    with patch.dict(PACES, cpu=pace):
+    with patch.dict(COMPACTIONS, cpu=compaction):
         found = search(model, *padded(rows), config)
         early = search(model, *padded(rows), replace(config, stop_early=True))
     for row, one, other in zip(rows, found, early, strict=True):
@@ -129,20 +133,22 @@ def test_the_batched_search_is_the_plain_one(seed, lengths, config, pace):
     st.integers(0, 10**6),
     st.lists(st.integers(1, 4), min_size=1, max_size=4),
     options,
-    paces,
+    compactions,
     st.sampled_from([1, 2, 4]),
 )
-def test_it_is_the_plain_one_where_many_costs_are_equal(seed, lengths, config, pace, num_levels):
-    dice = np.random.default_rng(seed)
+def test_it_is_the_plain_one_where_many_costs_are_equal(
+    seed, lengths, config, compaction, num_levels
+):
+    rng = np.random.default_rng(seed)
     scores = [
         [
-            {word: -int(dice.integers(1, num_levels + 1)) / 4 for word in range(V)}
+            {word: -int(rng.integers(1, num_levels + 1)) / 4 for word in range(V)}
             for _ in range(2 * length + config.min_length)
         ]
         for length in lengths
     ]
     sources = np.full((len(lengths), max(lengths)), 5)
-    with patch.dict(PACES, cpu=pace):
+    with patch.dict(COMPACTIONS, cpu=compaction):
         found = search(Scripted(scores), sources, np.array(lengths), config)
     for row, one in enumerate(found):
         assert one == plain_search(Scripted(scores[row : row + 1]), [5] * lengths[row], config)
@@ -159,13 +165,13 @@ def test_a_host_that_looks_seldom_takes_few_steps_too_many():
     ends, goes_on = [{5: -1.0}, {EOS: -1.0}], [{5: -1.0}]
     scores = [*[ends] * 3, *[goes_on] * 1]
     sources = np.full((4, 10), 5)
-    for pace, expected in (
-        (Pace(1, 1.0), [4] * 2 + [1] * 18),
-        (Pace(8, 0.75), [4] * 8 + [1] * 12),
-        (Pace(8, 0.2), [4] * 20),
+    for compaction, expected in (
+        (Compaction(1, 1.0), [4] * 2 + [1] * 18),
+        (Compaction(8, 0.75), [4] * 8 + [1] * 12),
+        (Compaction(8, 0.2), [4] * 20),
     ):
         steps.clear()
-        with patch.dict(PACES, cpu=pace):
+        with patch.dict(COMPACTIONS, cpu=compaction):
             found = search(Counting(scores), sources, np.array([10] * 4), SearchConfig(beam=1))
         assert [shape[0] for shape in steps] == expected
         assert [len(one[0].ids) for one in found] == [1, 1, 1, 20]
@@ -460,12 +466,12 @@ def test_options_check_themselves(values, key):
 )
 def test_the_best_are_those_of_a_stable_sort(seed, shape, k, num_levels, impossible):
     """Also with few different values, so that many are equal, and with many that cannot be."""
-    dice = np.random.default_rng(seed)
-    logs, totals = dice.normal(size=shape), dice.normal(size=shape[:2])
+    rng = np.random.default_rng(seed)
+    logs, totals = rng.normal(size=shape), rng.normal(size=shape[:2])
     if num_levels is not None:
         logs, totals = np.round(logs * num_levels), np.round(totals * num_levels)
-    logs[dice.random(shape) < impossible] = -np.inf
-    totals[dice.random(shape[:2]) < impossible / 2] = -np.inf
+    logs[rng.random(shape) < impossible] = -np.inf
+    totals[rng.random(shape[:2]) < impossible / 2] = -np.inf
     values, places = top_k(torch.from_numpy(logs), torch.from_numpy(totals), k)
     for row in range(shape[0]):
         every = (totals[row, :, None] + logs[row]).ravel().tolist()

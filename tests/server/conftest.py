@@ -18,7 +18,7 @@ pytest.importorskip("uvicorn")
 from fastapi import FastAPI
 
 from ledeline.inference.headline import Headline
-from ledeline.inference.headliner import DEFAULT, Headliner, Options
+from ledeline.inference.headliner import DEFAULT_OPTIONS, Headliner, Options
 from ledeline.server.app import create_app
 from ledeline.server.process import Server, uvicorn_config
 from ledeline.server.settings import ServeConfig, ServerConfig
@@ -42,7 +42,7 @@ class Held(Headliner):
         self.poison: object = None
 
     def generate_batch(
-        self, texts: Sequence[object], options: Options = DEFAULT, *, first: int = 1
+        self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
     ) -> list[Headline]:
         self.batches.append(list(texts))
         self.options.append(options)

@@ -113,7 +113,7 @@ def gate_spread(loaded: ModelBundle) -> float:
     sources = Sources.of(batch.sources, batch.source_lengths)
     with torch.no_grad():
         encoded = model.encoder(sources.ids, sources.lengths)
-        return model.gate.openness(encoded)[sources.mask].std().item()
+        return model.gate.gate_values(encoded)[sources.mask].std().item()
 
 
 def untrained(loaded: ModelBundle) -> ModelBundle:

@@ -19,7 +19,7 @@ from ledeline.core.progress import no_progress
 from ledeline.data.batches import Batches, PlannedBatch
 from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.model.build import build
-from ledeline.model.gpu.dispatch import exact, kernel_mode
+from ledeline.model.gpu.dispatch import kernel_mode, without_tf32
 from ledeline.model.layers.dropout import seed
 from ledeline.model.pairs import Pairs
 from ledeline.model.systems.encdec import EncDec
@@ -524,7 +524,7 @@ def taken(
     device = torch.device("cuda", 0)
     step, batches, world = made(config, device), drawn(config), World(0, 1, device)
     norms: list[torch.Tensor] = []
-    with exact(), kernel_mode("fused" if fast else "plain"):
+    with without_tf32(), kernel_mode("fused" if fast else "plain"):
         steps: Any = (
             captured_steps(step, batches, [0], CudaGraphs())
             if fast
@@ -563,7 +563,7 @@ def assert_alike(ours: Any, theirs: Any, close: float, gradients: float) -> None
 def later(step: TrainStep, config: TrainConfig) -> float:
     """What the first batch costs now, in plain PyTorch."""
     batches, model = drawn(config), step.model.eval()
-    with exact(), kernel_mode("plain"):
+    with without_tf32(), kernel_mode("plain"):
         losses = model(model.pairs(next(iter(batches.epoch(0)))))
     return float(losses.total().mean())
 

@@ -93,13 +93,13 @@ def generate(
     or written to --output. See docs/generate.md.
     """
     from ledeline.corpus.inputs import FileInput, open_input
-    from ledeline.inference.outputs.notes import Notes
-    from ledeline.inference.outputs.opening import open_output, refuse_at_odds
-    from ledeline.inference.outputs.standard import standard_output
+    from ledeline.inference.outputs.open_output import check_output_options, open_output
+    from ledeline.inference.outputs.reporter import LimitedReporter
+    from ledeline.inference.outputs.standard_output import open_standard_output
 
     given = open_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
-    refuse_at_odds(
+    check_output_options(
         kept, column, as_json=as_json, resume=resume, explain=explain, n_best=search.n_best
     )
     stdout = sys.stdout  # the progress bar replaces sys.stdout
@@ -109,10 +109,12 @@ def generate(
         say(f"ledeline: reading {what}; Ctrl-D ends the input")
     with (
         progress_bar(wanted=isinstance(given, FileInput) and not on_screen) as progress,
-        Notes(say, given.unit, everything=on_screen, warnings=not (as_json or explain)) as notes,
+        LimitedReporter(
+            say, given.unit, unlimited=on_screen, warnings=not (as_json or explain)
+        ) as reporter,
         open_output(kept, given, column, as_json=as_json, resume=resume, progress=progress)
         if kept
-        else nullcontext(standard_output(stdout, as_json=as_json, explain=explain)) as output,
+        else nullcontext(open_standard_output(stdout, as_json=as_json, explain=explain)) as output,
     ):
         from ledeline.inference.generate import generate as generate_headlines
         from ledeline.inference.headliner import Headliner, Options
@@ -120,7 +122,7 @@ def generate(
         search = replace(search, forbid_unknown=unknown == "forbid")
         options = Options(search=search, explain=explain, replace_unknown=unknown == "replace")
         headliner = Headliner.load(*model or [], precision=precision, device=device)
-        outcome = generate_headlines(headliner, given, output, options, notes, progress)
+        outcome = generate_headlines(headliner, given, output, options, reporter, progress)
     if outcome.signal is not None:
         way_on = "; run the same command with --resume to continue" if kept else ""
         leave(f"stopped after lede {outcome.num_done:,}{way_on}", 128 + outcome.signal)

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.links import AlignmentScore
-from ledeline.inference.headline import Rows
+from ledeline.inference.headline import Matrix
 
 WordGroup: TypeAlias = Literal["same", "inflection", "other"]
 
@@ -63,9 +63,9 @@ class HeatMap:
 
     source: tuple[str, ...]  # I
     attention_rows: tuple[str, ...]  # J + 1: the headline and <eos>
-    attention: Rows  # (J + 1, I)
+    attention: Matrix  # (J + 1, I)
     spm_rows: tuple[str, ...] | None  # as many, then <pad> up to I; None for a system without SPM
-    spm: Rows | None  # (I or J + 1, I): q_j of the type at each place
+    spm: Matrix | None  # (I or J + 1, I): q_j of the type at each place
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, with rounded values."""
@@ -86,7 +86,7 @@ class PairHeatMap:
     heat_map: HeatMap
 
 
-def _rounded(rows: Rows) -> list[list[float]]:
+def _rounded(rows: Matrix) -> list[list[float]]:
     return [[round(value, _DIGITS) for value in row] for row in rows]
 
 
@@ -190,7 +190,7 @@ def _read_heat_map(fields: JsonFields, num_pairs: int) -> PairHeatMap:
     return PairHeatMap(pair, HeatMap(source, attention_rows, attention, spm_rows, spm))
 
 
-def _read_rows(fields: JsonFields, kind: str, num_columns: int) -> tuple[tuple[str, ...], Rows]:
+def _read_rows(fields: JsonFields, kind: str, num_columns: int) -> tuple[tuple[str, ...], Matrix]:
     """The names of the rows, and their values."""
     names, values = _read_texts(fields, f"{kind}_rows"), fields.list(kind)
     rows = [_row(value, num_columns) for value in values]

@@ -35,8 +35,8 @@ from ledeline.evaluation.summary import (
 )
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
-from ledeline.inference.outputs.notes import Notes
-from ledeline.inference.outputs.opening import open_output
+from ledeline.inference.outputs.open_output import open_output
+from ledeline.inference.outputs.reporter import LimitedReporter
 from ledeline.model.format.folder import WEIGHTS
 from ledeline.rouge import Rouge
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
@@ -143,7 +143,7 @@ def _settings(system: EvaluatedSystem, config: EvaluationConfig) -> EvaluationSe
         compared_in=_profile(system, config).name,
         precision=headliner.precision,
         device=headliner.models[0].model.device.type,
-        search=headliner.settled(config.options.search),
+        search=headliner.resolve_search(config.options.search),
         replace_unknown=config.options.replace_unknown,
         scoring=config.scoring,
         samples=Samples(config.num_word_pairs, config.num_heat_maps, config.seed),
@@ -272,7 +272,7 @@ def _write_headlines(
     is_new, began = not path.exists(), time.monotonic()
     given = TextInput(test_set.ledes)
     with (
-        Notes(lambda _: None, given.unit, everything=False, warnings=False) as notes,
+        LimitedReporter(lambda _: None, given.unit, unlimited=False, warnings=False) as reporter,
         open_output(path, given, as_json=True, resume=True) as output,
     ):
         generated = generate(
@@ -280,7 +280,7 @@ def _write_headlines(
             given,
             output,
             config.options,
-            notes,
+            reporter,
             lambda _, done, total: progress(f"{test_set.name}: headlines", done, total),
         )
     if generated.signal is not None:

@@ -9,7 +9,7 @@ from typing import Final
 from ledeline.core.errors import ScoreError
 from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.teacher_forcing import trace_pairs
-from ledeline.inference.headline import Rows
+from ledeline.inference.headline import Matrix
 from ledeline.model.format.folder import ModelBundle
 from ledeline.text.profiles import JOINER
 from ledeline.text.subwords import EOS, PAD
@@ -54,5 +54,5 @@ def _labels(
     return tuple(f"{shown(token, tokenizer)} ({shown(type_, tokenizer)})" for token, type_ in pairs)
 
 
-def _rows(rows: Iterable[Iterable[float]]) -> Rows:
+def _rows(rows: Iterable[Iterable[float]]) -> Matrix:
     return tuple(map(tuple, rows))

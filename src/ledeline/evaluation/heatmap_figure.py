@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.figures import new_figure
-from ledeline.inference.headline import Rows
+from ledeline.inference.headline import Matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ _BAR, _BAR_HEIGHT = 0.8, 2.5  # the colour bar
 class _Map(NamedTuple):
     title: str
     names: tuple[str, ...]  # of the rows
-    rows: Rows
+    rows: Matrix
 
 
 class _Sheet(NamedTuple):

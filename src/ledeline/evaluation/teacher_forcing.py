@@ -5,11 +5,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ledeline.inference.attribution import PairTrace, teacher_force
-from ledeline.inference.headliner import DEFAULT
+from ledeline.inference.headliner import DEFAULT_OPTIONS
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.model.format.folder import ModelBundle
 
-MAX_LENGTH: Final = DEFAULT.max_source  # sub-words of a lede, or of a headline, that are read
+MAX_LENGTH: Final = (
+    DEFAULT_OPTIONS.max_source
+)  # sub-words of a lede, or of a headline, that are read
 _WINDOW: Final = 256  # pairs in memory at a time
 
 

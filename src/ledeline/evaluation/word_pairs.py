@@ -161,7 +161,7 @@ def _pairs(
 ) -> Iterator[Pair | None]:
     """For each token of a headline its pair of words, or None where one is no whole word."""
     source = encoded.lede.ids
-    whole = {source[place] for place in _whole_places(source, encoded.lede.owners)}
+    whole = {source[place] for place in _whole_places(source, encoded.lede.word_ids)}
     places = _whole_places(encoded.ids, encoded.word_ids)
     for place, type_ in enumerate(_types(trace, source, len(encoded.ids), rule)):
         is_word = type_ in whole or (type_ not in source and _is_word(type_, loaded.tokenizer))

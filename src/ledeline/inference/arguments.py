@@ -1,4 +1,4 @@
-"""Wrong arguments of calls from Python, refused before they are taken for something else."""
+"""Checks of arguments of calls from Python."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -9,14 +9,14 @@ from ledeline.core.errors import ArgumentError
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuse a value that is none of a `Literal`."""
+    """Refuse a value that is not in a `Literal`."""
     known = get_args(choices)
     if value not in known:
         raise BadValue(name, value, f"must be one of {', '.join(known)}")
 
 
 def check_folders(folders: Iterable[object]) -> None:
-    """Refuse what is no name of a folder."""
+    """Refuse what is neither a string nor a path."""
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
             raise ArgumentError(
@@ -26,7 +26,7 @@ def check_folders(folders: Iterable[object]) -> None:
 
 
 def each_text(texts: Iterable[object]) -> Iterator[object]:
-    """The texts one by one; refuse a single one, whose letters would be taken for texts."""
+    """An iterator over texts; refuses a single string, whose letters would be taken for texts."""
     if not isinstance(texts, str | bytes | bytearray):
         try:
             return iter(texts)
@@ -36,7 +36,7 @@ def each_text(texts: Iterable[object]) -> Iterator[object]:
 
 
 def check_options(options: object, kind: type) -> None:
-    """Refuse options that are of another kind, as a dictionary is."""
+    """Refuse options of another type, such as a dictionary."""
     if not isinstance(options, kind):
         raise ArgumentError(
             f"options is {_type(options)}; pass beam=3 as a keyword argument, or "

@@ -1,7 +1,7 @@
-"""Attribution: what attention and SPM saw when the words of a headline were written.
+"""Attribution: which source words the words of a headline came from, by attention and SPM.
 
-Known headlines are teacher-forced through a model; what was seen at their sub-words is then put
-together to words. Legend: I source length, J headline length, V vocabulary.
+Headlines are teacher-forced through a model; the weights of their sub-words are then merged into
+weights of words. Legend: I source length, J headline length, V vocabulary.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
 class Tracer(Protocol):
-    """What can say what it saw of a headline: a system, or an engine that runs it."""
+    """A system, or an engine that can trace headlines."""
 
     @property
     def device(self) -> torch.device:
@@ -43,10 +43,10 @@ _Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
 def teacher_force(
     system: System, pairs: Iterable[_Pair], batch_size: int = 64, *, padded: bool = False
 ) -> Iterator[PairTrace]:
-    """Go through pairs of source and headline ids, in order, none with an empty source.
+    """Teacher-force pairs of source and headline ids, in order; no source may be empty.
 
-    With `padded` through all of the SPM's Y': headline, <eos>, then <pad> up to I. Where there is
-    no <pad> to go through, because the system has no SPM or I < J + 2, nothing is added.
+    With `padded` the steps are those of the SPM's Y': headline, <eos>, then <pad> up to I. Without
+    an SPM, or if I < J + 2, there is no <pad>.
     """
     system.eval()
     if not padded or not system.has_source_predictions:
@@ -55,19 +55,19 @@ def teacher_force(
     for some in _batches(pairs, batch_size):
         seen = _trace(system, system.pairs(Batch.of(some)))
         for row, (source, headline) in enumerate(some):
-            yield _of_pair(seen, row, max(len(headline) + 1, len(source)), len(source))
+            yield _pair_trace(seen, row, max(len(headline) + 1, len(source)), len(source))
 
 
 def trace_headlines(
     model: Tracer, pairs: Iterable[_Pair], batch_size: int = 64
 ) -> Iterator[PairTrace]:
-    """Go through pairs as `teacher_force` does, up to <eos>."""
+    """As `teacher_force`, up to <eos>."""
     for some in _batches(pairs, batch_size):
         batch = Batch.of(some)
         steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
         seen = _trace(model, Pairs.of(batch, steps, width, model.device))
         for row, (source, headline) in enumerate(some):
-            yield _of_pair(seen, row, len(headline) + 1, len(source))
+            yield _pair_trace(seen, row, len(headline) + 1, len(source))
 
 
 @torch.inference_mode()
@@ -75,8 +75,8 @@ def _trace(model: Tracer, pairs: Pairs) -> Trace:
     return model.trace(pairs)
 
 
-def _of_pair(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
-    """What was seen of one pair of a batch."""
+def _pair_trace(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
+    """The trace of one pair of a batch."""
     if seen.attention is None:
         raise ModelError("this system has no attention, so its headlines cannot be explained")
     attention = seen.attention[row, :steps, :width].float().cpu().numpy()
@@ -85,11 +85,11 @@ def _of_pair(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
     return PairTrace(attention, seen.source_predictions[row, :steps].float().cpu().numpy())
 
 
-_MAX_STEPS = 2**12  # of the pairs of a batch together: each has a distribution over the vocabulary
+_MAX_STEPS = 2**12  # of all pairs of a batch: each step has a distribution over the vocabulary
 
 
 def _batches(pairs: Iterable[_Pair], size: int) -> Iterator[list[_Pair]]:
-    """Pairs that follow each other, fewer than `size` where long ones would need much memory."""
+    """Consecutive pairs, `size` at most, and fewer where long ones would need much memory."""
     batch: list[_Pair] = []
     longest = 0
     for pair in pairs:
@@ -103,8 +103,8 @@ def _batches(pairs: Iterable[_Pair], size: int) -> Iterator[list[_Pair]]:
         yield batch
 
 
-class Weights(NamedTuple):
-    """How much each sub-word of a headline came from each place of its source."""
+class AttributionWeights(NamedTuple):
+    """How much each sub-word of a headline came from each position of its source."""
 
     attention: _Floats  # (J, I)
     spm: _Floats | None  # (J, I); None for a system without SPM
@@ -115,19 +115,19 @@ class Weights(NamedTuple):
         return self.attention if self.spm is None else self.spm
 
 
-def attribute(model: Tracer, pairs: Sequence[_Pair]) -> Iterator[Weights]:
-    """Weights of pairs of source and headline ids, in order."""
+def attribute(model: Tracer, pairs: Sequence[_Pair]) -> Iterator[AttributionWeights]:
+    """The weights of pairs of source and headline ids, in order."""
     for (source, _), seen in zip(pairs, trace_headlines(model, pairs), strict=True):
         attention = seen.attention[:-1]  # the last step writes <eos>
         spm = None if seen.q is None else spm_weights(seen.q[:-1], source, attention)
-        yield Weights(attention, spm)
+        yield AttributionWeights(attention, spm)
 
 
 def spm_weights(q: _Floats, source: Sequence[int], attention: _Floats) -> _Floats:
-    """The SPM's probability of each source place, (J, V) -> (J, I).
+    """The SPM's probability of each source position, (J, V) -> (J, I).
 
-    `q` speaks of types. Where a type is in the source several times, the place with the most
-    attention, (J, I), has its probability, and the others have none.
+    `q` is over types. Where a type occurs several times in the source, its probability goes to the
+    position with the most attention, (J, I), and the others have none.
     """
     ids = np.asarray(source, np.int64)
     same = ids[:, None] == ids  # (I, I)
@@ -135,13 +135,15 @@ def spm_weights(q: _Floats, source: Sequence[int], attention: _Floats) -> _Float
     return np.where(chosen, q[:, ids], 0)
 
 
-def by_words(
-    weights: _Floats, headline_owners: Sequence[int], source_owners: Sequence[int]
+def word_weights(
+    weights: _Floats, headline_word_ids: Sequence[int], source_word_ids: Sequence[int]
 ) -> _Floats:
-    """Weights between sub-words (J, I) -> between words: summed over the words of the source, and
-    the mean over those of the headline. Owners are the numbers of the words, without a gap.
-    """  # noqa: D205
-    shape = max(headline_owners) + 1, max(source_owners) + 1
-    together = np.zeros(shape)
-    np.add.at(together, (np.asarray(headline_owners)[:, None], np.asarray(source_owners)), weights)
-    return together / np.bincount(headline_owners)[:, None]
+    """Weights between sub-words (J, I) -> between words.
+
+    Over the sub-words of a source word they are summed; over those of a headline word it is their
+    mean. Word ids give the word of each sub-word, from 0 without gaps.
+    """
+    shape = max(headline_word_ids) + 1, max(source_word_ids) + 1
+    sums = np.zeros(shape)
+    np.add.at(sums, (np.asarray(headline_word_ids)[:, None], np.asarray(source_word_ids)), weights)
+    return sums / np.bincount(headline_word_ids)[:, None]

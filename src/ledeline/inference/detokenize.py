@@ -1,6 +1,4 @@
-"""From the sub-words of a headline to its words, with the source's own words where the model had
-only `<unk>`.
-"""  # noqa: D205
+"""From the sub-words of a headline to its words; `<unk>` becomes a word of the source."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +15,7 @@ class HeadlineWords(NamedTuple):
     """A headline in words of the profile."""
 
     words: tuple[str, ...]
-    owners: tuple[int, ...]  # of each sub-word the number of its word
+    word_ids: tuple[int, ...]  # the word of each sub-word, from 0
 
     @property
     def has_unknown(self) -> bool:
@@ -33,68 +31,70 @@ class _Span(NamedTuple):
     word: str
 
 
-def wording(ids: Sequence[int], tokenizer: Tokenizer) -> HeadlineWords:
+def headline_words(ids: Sequence[int], tokenizer: Tokenizer) -> HeadlineWords:
     """The words as the model wrote them."""
-    owners = tokenizer.word_ids(ids)
+    word_ids = tokenizer.word_ids(ids)
     words = tokenizer.decode_words(ids)
-    if owners and owners[-1] >= len(words):  # what reads as nothing, behind the last word
-        owners = [min(owner, len(words) - 1) for owner in owners]
-    return HeadlineWords(tuple(words), tuple(owners))
+    if word_ids and word_ids[-1] >= len(
+        words
+    ):  # sub-words after the last word that decode to nothing
+        word_ids = [min(word, len(words) - 1) for word in word_ids]
+    return HeadlineWords(tuple(words), tuple(word_ids))
 
 
-def with_source_words(
+def replace_unknown_words(
     ids: Sequence[int],
     tokenizer: Tokenizer,
     lede: SourceText,
     weights: npt.NDArray[np.floating[Any]],
 ) -> HeadlineWords:
-    """The words, each with an `<unk>` replaced by the best aligned source word that has one.
+    """The words; a word with `<unk>` is replaced by the best aligned source word that has one, too.
 
-    Weights are those of each source place at each sub-word of the headline, (J, I). If the model
-    copied the sub-words of such a source word one by one, they all make that word.
+    Weights (J, I) say how much each sub-word of the headline came from each source position. If the
+    model copied such a source word sub-word by sub-word, all of them become that one word.
     """
-    plain = wording(ids, tokenizer)
+    written = headline_words(ids, tokenizer)
     unknown = lede.unknown
-    spans = _spans(plain)
-    for place, id_ in enumerate(ids):
+    spans = _spans(written)
+    for position, id_ in enumerate(ids):
         if id_ != UNK or not unknown:
             continue
-        current = next(span for span in spans if span.start <= place < span.stop)
+        current = next(span for span in spans if span.start <= position < span.stop)
         if SPECIALS[UNK] not in current.word:
-            continue  # done, with a place before
-        share = {word: weights[place, np.array(lede.owners) == word].sum() for word in unknown}
+            continue  # replaced before
+        share = {word: weights[position, np.array(lede.word_ids) == word].sum() for word in unknown}
         ranked = sorted(unknown, key=lambda word: -share[word])
-        spans = _replaced(spans, _chosen(ids, place, ranked, lede, current))
-    owners = [number for number, span in enumerate(spans) for _ in range(span.start, span.stop)]
-    return HeadlineWords(tuple(span.word for span in spans), tuple(owners))
+        spans = _insert(spans, _replacement(ids, position, ranked, lede, current))
+    word_ids = [number for number, span in enumerate(spans) for _ in range(span.start, span.stop)]
+    return HeadlineWords(tuple(span.word for span in spans), tuple(word_ids))
 
 
-def _spans(plain: HeadlineWords) -> list[_Span]:
+def _spans(written: HeadlineWords) -> list[_Span]:
     spans: list[_Span] = []
-    for place, owner in enumerate(plain.owners):
-        if owner == len(spans):
-            spans.append(_Span(place, place + 1, plain.words[owner]))
+    for position, word in enumerate(written.word_ids):
+        if word == len(spans):
+            spans.append(_Span(position, position + 1, written.words[word]))
         else:
-            spans[-1] = spans[-1]._replace(stop=place + 1)
+            spans[-1] = spans[-1]._replace(stop=position + 1)
     return spans
 
 
-def _chosen(
-    ids: Sequence[int], place: int, ranked: list[int], lede: SourceText, current: _Span
+def _replacement(
+    ids: Sequence[int], position: int, ranked: list[int], lede: SourceText, current: _Span
 ) -> _Span:
-    """What the unknown sub-word at a place becomes."""
+    """The span and the source word that replace the `<unk>` at a position."""
     for word in ranked:
         wanted = lede.ids_of(word)
-        for start in range(max(0, place - len(wanted) + 1), place + 1):
+        for start in range(max(0, position - len(wanted) + 1), position + 1):
             if tuple(ids[start : start + len(wanted)]) == wanted:
                 return _Span(start, start + len(wanted), lede.words[word])
     return current._replace(word=lede.words[ranked[0]])
 
 
-def _replaced(spans: list[_Span], new: _Span) -> list[_Span]:
-    """Put a span in the place of those it covers; words it cuts into keep to it as a whole."""
+def _insert(spans: list[_Span], new: _Span) -> list[_Span]:
+    """Replace the spans that a new one covers; words that it cuts become part of it."""
     before = [span for span in spans if span.stop <= new.start]
-    behind = [span for span in spans if span.start >= new.stop]
+    after = [span for span in spans if span.start >= new.stop]
     start = before[-1].stop if before else 0
-    stop = behind[0].start if behind else spans[-1].stop
-    return [*before, new._replace(start=start, stop=stop), *behind]
+    stop = after[0].start if after else spans[-1].stop
+    return [*before, new._replace(start=start, stop=stop), *after]

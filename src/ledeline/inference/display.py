@@ -1,9 +1,9 @@
 """A headline for people: in a terminal, and in a notebook.
 
-With an alignment, a headline word and the source word it came from have one colour, and dropped
-words are dim. Nothing is told by colour alone: in a terminal dropped words stand in brackets, and a
-table has the links; in a notebook dropped words are smaller, and the headline word stands above the
-source word.
+With an alignment, a headline word and the source word it came from have the same colour, and
+dropped words are dim. Colour is never the only sign: in a terminal dropped words stand in brackets,
+and a table has the links; in a notebook dropped words are smaller, and the headline word stands
+above the source word.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ledeline.inference.headline import Alignment, Candidate, Headline, Link
 
-# Of middling brightness: 4.5:1 or more against black and against white. Neighbours differ most.
+# Contrast of 4.5:1 or more against black and against white; neighbours differ most.
 COLOURS: Final = (
     "#1274e4", "#ba5c0a", "#1d8838", "#d9278f", "#10838d", "#e1302a", "#7d790a", "#9b53da",
 )  # fmt: skip
@@ -34,17 +34,17 @@ class _Piece(NamedTuple):
 
 
 def _pieces(alignment: Alignment) -> Iterator[_Piece]:
-    """The source text, cut where words are used."""
+    """The source text, split at used words."""
     links: dict[int, tuple[Link, ...]] = defaultdict(tuple)
     for link in alignment.links:
         links[link.source] += (link,)
     places = range(len(alignment.source))
     for used, run in groupby(places, key=lambda place: place if place in links else None):
         text = "".join(alignment.source[place] for place in run)
-        yield _Piece(*_parted(text), () if used is None else links[used])
+        yield _Piece(*_split_space(text), () if used is None else links[used])
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_space(text: str) -> tuple[str, str]:
     """The space before a text, and the text."""
     word = text.lstrip()
     return text[: len(text) - len(word)], word
@@ -53,7 +53,7 @@ def _parted(text: str) -> tuple[str, str]:
 def _colours(alignment: Alignment) -> dict[int, str]:
     """Place of a used source word -> its colour, which its headline words have too.
 
-    They are given in the order of the headline; words from one source word share a colour.
+    Colours are assigned in the order of the headline; words from one source word share one.
     """
     used = dict.fromkeys(link.source for link in alignment.links)
     return {place: COLOURS[number % len(COLOURS)] for number, place in enumerate(used)}
@@ -66,12 +66,12 @@ def _percent(share: float) -> str:
 # --- terminal -------------------------------------------------------------------------------------
 
 
-def terminal(headline: Headline) -> RenderableType:
+def render_terminal(headline: Headline) -> RenderableType:
     """What `rich.print` shows."""
     parts: list[RenderableType] = [_headline_text(headline)]
     if len(headline.alternatives) > 1:
         parts.append(_alternatives_table(headline.alternatives))
-    parts += [Text(str(caution), style="yellow") for caution in headline.warnings]
+    parts += [Text(str(warning), style="yellow") for warning in headline.warnings]
     if headline and headline.alignment is not None:
         parts += ["", _source_text(headline.alignment), "", _links_table(headline.alignment)]
     return Group(*parts)
@@ -128,12 +128,12 @@ def _links_table(alignment: Alignment) -> Table:
 # --- notebook -------------------------------------------------------------------------------------
 
 
-def notebook(headline: Headline) -> str:
+def render_html(headline: Headline) -> str:
     """HTML for a notebook: a fragment that loads nothing and takes its colours from the page."""
     parts = [f'<p dir="auto" style="{_HEADLINE}">{_headline_html(headline)}</p>']
     if len(headline.alternatives) > 1:
         parts.append(_alternatives_html(headline.alternatives))
-    parts += [f'<p style="{_WARNING}">{escape(str(caution))}</p>' for caution in headline.warnings]
+    parts += [f'<p style="{_WARNING}">{escape(str(warning))}</p>' for warning in headline.warnings]
     if headline and headline.alignment is not None:
         parts.append(f'<p dir="auto" style="{_SOURCE}">{_source_html(headline.alignment)}</p>')
     return f'<div role="group" aria-label="headline">{"".join(parts)}</div>'
@@ -153,7 +153,7 @@ def _headline_html(headline: Headline) -> str:
     alignment, colour = headline.alignment, _colours(headline.alignment)
     html = ""
     for word, link in zip(alignment.headline, alignment.links, strict=True):
-        space, word = _parted(word)
+        space, word = _split_space(word)
         html += f'{space}<span style="{_underlined(colour[link.source])}">{escape(word)}</span>'
     return html
 

@@ -1,4 +1,4 @@
-"""What writes with a system: an engine that knows it, or the system itself."""
+"""The choice of an engine for a system; without one, the system runs itself."""
 
 import warnings
 from pathlib import Path
@@ -25,20 +25,20 @@ class ChosenEngine(NamedTuple):
     """What runs a system."""
 
     step_model: StepModel[Any, Any]
-    tracer: Tracer  # says what was seen of a headline
+    tracer: Tracer  # what gives attributions
     precision: ChosenPrecision
 
 
 def choose_engine(system: System, precision: Precision) -> ChosenEngine:
-    """The fastest that knows the system.
+    """The engine of the system's device, if it can run the system.
 
-    Where none does, the system itself writes in float32, and an `EngineWarning` says so. A
-    precision that only an engine has is then refused.
+    Otherwise the system runs itself in float32, with an `EngineWarning`; a precision that only an
+    engine has is refused.
     """
     chosen = _chosen_precision(precision, system.device)
     engine = Engine if system.device.type == "cpu" else GpuStepModel
     if reason := engine.refusal(system):
-        return _system_itself(system, precision, f"the {_place(system)} engine: {reason}")
+        return _fall_back(system, precision, f"the {_device_name(system)} engine: {reason}")
     known = cast(EncDec, system)
     if engine is Engine:
         on_cpu = Engine(known, "int8" if chosen == "int8" else "float32")
@@ -47,7 +47,7 @@ def choose_engine(system: System, precision: Precision) -> ChosenEngine:
     return ChosenEngine(on_gpu, system, chosen)
 
 
-def _system_itself(system: System, precision: Precision, reason: str) -> ChosenEngine:
+def _fall_back(system: System, precision: Precision, reason: str) -> ChosenEngine:
     if precision not in ("auto", "float32"):
         raise ModelError(f"precision {precision} needs {reason}; use float32 or auto")
     warnings.warn(
@@ -58,35 +58,35 @@ def _system_itself(system: System, precision: Precision, reason: str) -> ChosenE
     return ChosenEngine(system, system, "float32")
 
 
-def _place(system: System) -> str:
+def _device_name(system: System) -> str:
     return "CPU" if system.device.type == "cpu" else "GPU"
 
 
 def open_model(folder: Path | str, device: Device = "auto") -> ModelBundle:
-    """Open a model folder on a device, without what it takes to write headlines."""
+    """Load a model folder to a device, without an engine."""
     where = _chosen_device(device)
     loaded = load_model(folder)
     return loaded._replace(model=loaded.model.to(where))
 
 
-def _chosen_device(wanted: Device) -> Literal["cpu", "cuda"]:
-    check_choice("device", wanted, Device)
-    there = torch.cuda.is_available()
-    if wanted == "cuda" and not there:
+def _chosen_device(requested: Device) -> Literal["cpu", "cuda"]:
+    check_choice("device", requested, Device)
+    available = torch.cuda.is_available()
+    if requested == "cuda" and not available:
         raise ModelError("device cuda needs a GPU, and torch finds none; use cpu")
-    return "cuda" if there and wanted != "cpu" else "cpu"
+    return "cuda" if available and requested != "cpu" else "cpu"
 
 
-def _chosen_precision(wanted: Precision, device: torch.device) -> ChosenPrecision:
+def _chosen_precision(requested: Precision, device: torch.device) -> ChosenPrecision:
     on_cpu = device.type == "cpu"
-    if wanted == ("float16" if on_cpu else "int8"):
+    if requested == ("float16" if on_cpu else "int8"):
         own = "int8, float32" if has_int8() else "float32"
-        there, other = ("a GPU", own) if on_cpu else ("a CPU", "float16, float32")
-        raise ModelError(f"precision {wanted} is for {there}; here use {other} or auto")
-    if wanted == "float32":
+        available, other = ("a GPU", own) if on_cpu else ("a CPU", "float16, float32")
+        raise ModelError(f"precision {requested} is for {available}; here use {other} or auto")
+    if requested == "float32":
         return "float32"
     if not on_cpu:
         return "float16"
-    if wanted == "int8" and not has_int8():
+    if requested == "int8" and not has_int8():
         raise ModelError(NO_INT8)
     return "int8" if has_int8() else "float32"

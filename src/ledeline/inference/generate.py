@@ -1,4 +1,4 @@
-"""Texts in, headlines out: a window of records at a time, in order, however long the input is."""
+"""Generate headlines for all records of an input, a chunk at a time, in order."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,19 +11,19 @@ from ledeline.corpus import InvalidRow
 from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
 from ledeline.inference.headline import Headline, HeadlineWarning
-from ledeline.inference.headliner import LARGEST_WINDOW, Options
-from ledeline.inference.outputs import Answer, Output
-from ledeline.inference.outputs.notes import Notes
+from ledeline.inference.headliner import MAX_CHUNK_SIZE, Options
+from ledeline.inference.outputs import Output, RecordResult
+from ledeline.inference.outputs.reporter import LimitedReporter
 
-LONG_WINDOW: Final = 5.0  # seconds; so much work a kill may undo, and a window grows no more
+SLOW_CHUNK_SECONDS: Final = 5.0  # chunks that take longer do not grow; a kill undoes at most one
 
 
-class Answering(Protocol):
-    """What writes headlines: a `ledeline.inference.headliner.Headliner`."""
+class BatchGenerator(Protocol):
+    """What generates headlines: a `ledeline.inference.headliner.Headliner`."""
 
     @property
-    def first_window(self) -> int:
-        """Texts to begin with."""
+    def first_chunk_size(self) -> int:
+        """Texts in the first chunk."""
 
     def generate_batch(
         self, texts: Sequence[object], options: Options, *, first: int = 1
@@ -31,83 +31,83 @@ class Answering(Protocol):
         """One headline for each text, in order; `first` is the number of the first text."""
 
 
-class Outcome(NamedTuple):
-    """How far it came."""
+class GenerateResult(NamedTuple):
+    """How far the generation got."""
 
     num_done: int  # rows of the input, with those of earlier runs
-    signal: int | None  # that stopped it
+    signal: int | None  # the signal that stopped it
 
 
 def generate(
-    headliner: Answering,
+    headliner: BatchGenerator,
     given: Input,
     output: Output,
     options: Options,
-    notes: Notes,
+    reporter: LimitedReporter,
     progress: Progress = no_progress,
-) -> Outcome:
+) -> GenerateResult:
     """Write a headline for each record.
 
-    Memory holds a window or two, however long the input is. `notes` hears of each bad row, and of
-    each warning that a headline came with, once it is written. SIGINT and SIGTERM stop the work;
-    what is being written is ended first.
+    Memory holds a chunk or two, however long the input is. `reporter` gets each bad row and each
+    warning of a headline, once it is written. SIGINT and SIGTERM stop the work, after a write that
+    is in progress.
     """
     num_done, stop = 0, Stop()
     total = None if progress is no_progress else given.num_rows()
     try:
         with stop.interrupting():
             num_done, records = output.resume(given.records(whole=output.needs_whole_records))
-            for window in windows(records, given.would_block, headliner.first_window):
-                answers = _answers(headliner, window, options, num_done + 1)
+            for chunk in growing_chunks(records, given.would_block, headliner.first_chunk_size):
+                results = _generate_records(headliner, chunk, options, num_done + 1)
                 with stop.held():
-                    output.write(answers)
-                    num_done += len(window)
-                _tell(answers, notes)
+                    output.write(results)
+                    num_done += len(chunk)
+                _report(results, reporter)
                 progress("headlines", num_done, total)
             progress("headlines", num_done, num_done)
             output.finish()
     except Interrupted as interrupted:
-        return Outcome(num_done, interrupted.number)
-    return Outcome(num_done, None)
+        return GenerateResult(num_done, interrupted.number)
+    return GenerateResult(num_done, None)
 
 
-def windows(
+def growing_chunks(
     records: Iterator[Record | InvalidRow], would_block: Callable[[], bool], size: int
 ) -> Iterator[list[Record | InvalidRow]]:
-    """Yield records in lists that grow from this size on, as long as they are worked on quickly.
+    """Yield records in lists that double from this size on, as long as each takes little time.
 
-    A list ends early where the next record is not there yet. Where reading fails, the records
-    before that are given first.
+    A list ends early if the next record has not arrived yet. If reading fails, the records before
+    the failure are yielded first.
     """
-    window: list[Record | InvalidRow] = []
+    chunk: list[Record | InvalidRow] = []
     failure: LedelineError | None = None
     try:
         for record in records:
-            window.append(record)
-            full = len(window) == size
+            chunk.append(record)
+            full = len(chunk) == size
             if full or would_block():
                 began = time.monotonic()
-                yield window
-                window = []
-                quick = time.monotonic() - began < LONG_WINDOW
-                size = min(2 * size, LARGEST_WINDOW) if full and quick else size
+                yield chunk
+                chunk = []
+                quick = time.monotonic() - began < SLOW_CHUNK_SECONDS
+                size = min(2 * size, MAX_CHUNK_SIZE) if full and quick else size
     except LedelineError as error:
         failure = error
-    if window:
-        yield window
+    if chunk:
+        yield chunk
     if failure is not None:
         raise failure
 
 
-def _answers(
-    headliner: Answering, window: list[Record | InvalidRow], options: Options, first: int
-) -> list[Answer]:
-    """Answer a window; a bad row is no text, and is answered with its reason."""
-    texts = [record.text if isinstance(record, Record) else None for record in window]
+def _generate_records(
+    headliner: BatchGenerator, chunk: list[Record | InvalidRow], options: Options, first: int
+) -> list[RecordResult]:
+    """Generate the headlines of a chunk; a bad row gets an empty one with its reason."""
+    texts = [record.text if isinstance(record, Record) else None for record in chunk]
     headlines = headliner.generate_batch(texts, options, first=first)
     return [
-        Answer(record, headline if isinstance(record, Record) else _no_headline(record))
-        for record, headline in zip(window, headlines, strict=True)
+        RecordResult(record, headline if isinstance(record, Record) else _no_headline(record))
+        for record, headline in zip(chunk, headlines, strict=True)
     ]
 
 
@@ -115,10 +115,10 @@ def _no_headline(row: InvalidRow) -> Headline:
     return Headline(None, "", warnings=(HeadlineWarning("invalid", str(row)),))
 
 
-def _tell(answers: list[Answer], notes: Notes) -> None:
-    for record, headline in answers:
+def _report(results: list[RecordResult], reporter: LimitedReporter) -> None:
+    for record, headline in results:
         if isinstance(record, InvalidRow):
-            notes.report(record)
+            reporter.bad_row(record)
             continue
-        for caution in headline.warnings:
-            notes.warn(record, caution)
+        for warning in headline.warnings:
+            reporter.warning(record, warning)

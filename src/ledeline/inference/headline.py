@@ -1,17 +1,20 @@
-"""A headline with its reasons: what a `ledeline.inference.headliner.Headliner` gives for a text."""
+"""A headline with its score, warnings and alignment: what a `Headliner` returns for a text."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
+from ledeline.core.errors import RenamedWarning
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-Kind: TypeAlias = Literal["empty", "invalid", "unseen", "cut", "truncated", "repetition"]
-Rows: TypeAlias = tuple[tuple[float, ...], ...]
+WarningKind: TypeAlias = Literal["empty", "invalid", "unseen", "cut", "truncated", "repetition"]
+Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
-KINDS: Final[dict[Kind, str]] = {
+WARNING_KINDS: Final[dict[WarningKind, str]] = {
     "empty": "the text has no words",
     "invalid": "the input is not a text: it is not a string, or not UTF-8",
     "unseen": "the text or the headline has characters that the model does not know",
@@ -22,9 +25,9 @@ KINDS: Final[dict[Kind, str]] = {
 
 
 class HeadlineWarning(NamedTuple):
-    """Something a reader of the headline should know."""
+    """Something that a reader of the headline should know."""
 
-    kind: Kind
+    kind: WarningKind
     message: str  # one sentence that names the words or numbers
 
     def __str__(self) -> str:
@@ -43,8 +46,8 @@ class Candidate(NamedTuple):
 class Link(NamedTuple):
     """A word of the headline and the word of the source it came from."""
 
-    headline: int  # place among the words of the headline, from 0
-    source: int  # place among the words of the source, from 0
+    headline: int  # index of the word in the headline, from 0
+    source: int  # index of the word in the source, from 0
     spm: float | None  # probability that the SPM gives to the source word; None without SPM
     attention: float  # share of the attention that went to it
 
@@ -53,21 +56,20 @@ class Link(NamedTuple):
 class Alignment:
     """Which source word each headline word came from, and which source words were dropped.
 
-    The words come spaced: each with the space before it that belongs there, so that joining them
-    gives the text.
+    Each word includes the space before it, so that joining the words gives the text.
     """
 
     source: tuple[str, ...]  # I words
     headline: tuple[str, ...]  # J words
-    attention: Rows  # (J, I): mean attention of the word's sub-words; rows sum to 1
-    spm: Rows | None  # (J, I): mean probability by the SPM; None for a system without SPM
+    attention: Matrix  # (J, I): mean attention of the word's sub-words; rows sum to 1
+    spm: Matrix | None  # (J, I): mean probability by the SPM; None for a system without SPM
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        """One for each headline word: the likeliest by the SPM, by attention where there is none.
+        """One for each headline word: the source word most likely by the SPM, else by attention.
 
-        A word that the source has comes from there, however sure the model is; of several such
-        places it is the likeliest. A word with no probability by the SPM is linked by attention.
+        A word that occurs in the source is linked to it there; of several occurrences, to the most
+        likely one. A word to which the SPM gives no probability is linked by attention.
         """
         return tuple(self._link(j) for j in range(len(self.headline)))
 
@@ -80,7 +82,7 @@ class Alignment:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Where each word of the source stands, in whatever case."""
+        """Positions of each word of the source, ignoring case."""
         places: dict[str, list[int]] = {}
         for i, word in enumerate(self.source):
             places.setdefault(_bare(word), []).append(i)
@@ -88,7 +90,7 @@ class Alignment:
 
     @cached_property
     def dropped(self) -> tuple[int, ...]:
-        """Places of the source words that no headline word is linked to."""
+        """Positions of the source words that no headline word is linked to."""
         used = {link.source for link in self.links}
         return tuple(i for i in range(len(self.source)) if i not in used)
 
@@ -109,19 +111,18 @@ class Alignment:
 
 
 def _bare(word: str) -> str:
-    """A word without its space and its case, to compare by."""
+    """A word without space and case, for comparison."""
     return word.strip().casefold()
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The answer to one text; `str` of it is the headline.
+    """The headline of one text; `str` of it is its text.
 
-    A text that no headline can be written from has an empty one, no score, and a warning that says
-    why. It is then falsy.
+    Where no headline can be written it is empty and falsy, without a score, and a warning says why.
     """
 
-    source: str | None  # as it was given; None where that was no text
+    source: str | None  # as given; None if that was not a text
     text: str
     tokens: tuple[str, ...] = ()
     score: float | None = None
@@ -146,7 +147,7 @@ class Headline:
             "headline": self.text,
             "score": self.score,
             "truncated": self.truncated,
-            "warnings": [caution._asdict() for caution in self.warnings],
+            "warnings": [warning._asdict() for warning in self.warnings],
         }
         if self.alternatives:
             fields["alternatives"] = [
@@ -158,11 +159,21 @@ class Headline:
         return fields
 
     def __rich__(self) -> "RenderableType":
-        from ledeline.inference.display import terminal
+        from ledeline.inference.display import render_terminal
 
-        return terminal(self)
+        return render_terminal(self)
 
     def _repr_html_(self) -> str:
-        from ledeline.inference.display import notebook
+        from ledeline.inference.display import render_html
 
-        return notebook(self)
+        return render_html(self)
+
+
+def __getattr__(name: str) -> Any:
+    """Old names, for one more version."""
+    if name == "Caution":
+        warnings.warn(
+            f"{__name__}.Caution is called HeadlineWarning now", RenamedWarning, stacklevel=2
+        )
+        return HeadlineWarning
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
-"""Text in, headlines out: the one entry to a trained model that all others share."""
+"""`Headliner`: text in, headlines out. Command, server and evaluation all use it."""
 
 import io
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,35 +18,35 @@ import torch
 
 from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.config.section import at_least, section
-from ledeline.core.errors import ArgumentError, ModelError
+from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.data.dataset import padded
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
-from ledeline.inference.attribution import Weights, attribute, by_words
-from ledeline.inference.detokenize import HeadlineWords, with_source_words, wording
+from ledeline.inference.attribution import AttributionWeights, attribute, word_weights
+from ledeline.inference.detokenize import HeadlineWords, headline_words, replace_unknown_words
 from ledeline.inference.engines import choose_engine, open_model
-from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Rows
+from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Matrix
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.model.format.folder import ModelBundle
 from ledeline.search import Ensemble, Hypothesis, search
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import SPECIALS, UNK
 
-# Texts of a stream that are worked on together: few first, so that the first headlines come soon.
-FIRST_WINDOWS, LARGEST_WINDOW = {"cpu": 64, "cuda": 512}, 2048
-_WORTH_A_THREAD: Final = 4  # sources, below which threads share the products instead
+# Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
+FIRST_CHUNK_SIZES, MAX_CHUNK_SIZE = {"cpu": 64, "cuda": 512}, 2048
+_MIN_SOURCES_PER_THREAD: Final = 4  # with fewer sources, threads share single products instead
 _CPU_BATCH: Final = 32
-# A GPU is kept busy by as many texts as come to so many scores a step, if that is not more than so
-# many sub-words: half a gigabyte of scores, and some 200 MB of source states.
+# The batch size on a GPU is limited by the scores of a step (half a gigabyte) and by the sub-words
+# of the sources (some 200 MB of states).
 _GPU_SCORES, _GPU_SUBWORDS = 2**27, 2**16
-# One at a time: a GPU's work, which sets flags of all of torch; and changes of the number of
-# threads, which one that computes for the first time would take over for good.
-_ON_GPU, _COUNTING_THREADS = Lock(), Lock()
+# Only one thread at a time may use the GPU, because that sets global flags of torch; or change
+# torch's number of threads, because a thread keeps the number at its first computation.
+_GPU_LOCK, _THREADS_LOCK = Lock(), Lock()
 
 
 @section
 class Options:
-    """What is wanted of a headline."""
+    """How headlines are generated."""
 
     search: Annotated[SearchConfig, ""] = SearchConfig()
     explain: Annotated[bool, "Say where each word came from, and what was dropped."] = False
@@ -60,24 +61,24 @@ class Options:
     ] = None
 
 
-DEFAULT: Final = Options()
+DEFAULT_OPTIONS: Final = Options()
 
 
 class Headliner:
-    """Writes headlines, and says why.
+    """A trained model, or several as an ensemble, that writes headlines.
 
-    Every text has an answer, whatever it is: see `ledeline.inference.headline.KINDS`. The answer
-    does not depend on the texts beside it.
+    Every text gets a `Headline`, whatever it is; `headline.WARNING_KINDS` lists what can be wrong.
+    A headline does not depend on the other texts of a batch.
 
-    Several threads may use one Headliner at once, and get the answers that each would get alone. A
-    stream is for the thread that reads it.
+    Several threads may use one Headliner at once, with the same results as alone. A stream must be
+    read by one thread.
     """
 
     def __init__(self, models: Sequence[ModelBundle], precision: Precision = "auto") -> None:
         if not models:
             raise ArgumentError("a Headliner needs a model; Headliner.load() loads the bundled one")
         check_choice("precision", precision, Precision)
-        _refuse_strangers(models)
+        _check_same_tokenizer(models)
         self.models = tuple(models)
         self._tokenizer = models[0].tokenizer
         engines = [choose_engine(one.model, precision) for one in models]
@@ -90,19 +91,20 @@ class Headliner:
     def load(
         cls, *folders: Path | str, precision: Precision = "auto", device: Device = "auto"
     ) -> Self:
-        """Open a model folder, or several as an ensemble; none stands for the shipped model.
+        """Load a model folder, or several as an ensemble; without folders, the bundled model.
 
-        The precision is of the products: `auto` is int8 on a CPU that is made for it, else float32,
-        and float16 on a GPU. The device is `cpu`, `cuda`, or `auto`: a GPU where there is one.
+        The precision is that of matrix products: `auto` is float16 on a GPU, int8 on a CPU with
+        VNNI, and float32 on any other. The device is `cpu`, `cuda`, or `auto`: a GPU if there is
+        one.
         """
         check_folders(folders)
         named = folders or (SHIPPED_NAME,)
         return cls([open_model(folder, device) for folder in named], precision)
 
     @property
-    def first_window(self) -> int:
-        """Texts of a stream to begin with: few on a CPU, so that the first headlines come soon."""
-        return FIRST_WINDOWS["cpu" if self._on_cpu else "cuda"]
+    def first_chunk_size(self) -> int:
+        """Texts in the first chunk of a stream."""
+        return FIRST_CHUNK_SIZES["cpu" if self._on_cpu else "cuda"]
 
     def __call__(
         self,
@@ -111,10 +113,10 @@ class Headliner:
         beam: int | None = None,
         n_best: int | None = None,
         explain: bool | None = None,
-        options: Options = DEFAULT,
+        options: Options = DEFAULT_OPTIONS,
     ) -> Headline:
-        """The headline of one text; `beam`, `n_best`, `explain` go before the options."""
-        return self.generate_batch([text], _adapted(options, beam, n_best, explain))[0]
+        """The headline of one text; `beam`, `n_best` and `explain` override the options."""
+        return self.generate_batch([text], _with_overrides(options, beam, n_best, explain))[0]
 
     def stream(
         self,
@@ -123,56 +125,65 @@ class Headliner:
         beam: int | None = None,
         n_best: int | None = None,
         explain: bool | None = None,
-        options: Options = DEFAULT,
+        options: Options = DEFAULT_OPTIONS,
     ) -> Iterator[Headline]:
-        """The headline of each text, in order; of any number, some at a time.
+        """The headline of each text, in order; any number of texts, which are read as needed.
 
-        A file opened as text is read on past lines that are not UTF-8.
+        In a file opened as text, lines that are not UTF-8 get a warning instead of an error.
         """
         if isinstance(texts, io.TextIOWrapper):
             with suppress(io.UnsupportedOperation):  # some of it was read already
                 texts.reconfigure(errors="surrogateescape")
-        return self._stream(each_text(texts), _adapted(options, beam, n_best, explain))
+        return self._stream(each_text(texts), _with_overrides(options, beam, n_best, explain))
 
     def _stream(self, remaining: Iterator[object], options: Options) -> Iterator[Headline]:
-        size, first = self.first_window, 1
-        while window := list(islice(remaining, size)):
-            yield from self.generate_batch(window, options, first=first)
-            first, size = first + len(window), min(2 * size, LARGEST_WINDOW)
+        size, first = self.first_chunk_size, 1
+        while chunk := list(islice(remaining, size)):
+            yield from self.generate_batch(chunk, options, first=first)
+            first, size = first + len(chunk), min(2 * size, MAX_CHUNK_SIZE)
 
     def generate_batch(
-        self, texts: Sequence[object], options: Options = DEFAULT, *, first: int = 1
+        self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
     ) -> list[Headline]:
-        """One headline for each text, in order; warnings count the texts from `first`."""
+        """One headline for each text, in order; warnings number the texts from `first`."""
         check_options(options, Options)
         ledes = [
             read_source_text(text, number, self._tokenizer, options.max_source)
             for number, text in enumerate(each_text(texts), start=first)
         ]
-        with nullcontext() if self._on_cpu else _ON_GPU:
+        with nullcontext() if self._on_cpu else _GPU_LOCK:
             found = self._search(ledes, options)
-            weights = self._weights(ledes, found, options)
+            weights = self._attribution_weights(ledes, found, options)
         return [
             self._headline(lede, headlines, weights[row], options)
             for row, (lede, headlines) in enumerate(zip(ledes, found, strict=True))
         ]
 
+    def answers(
+        self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
+    ) -> list[Headline]:
+        """As `generate_batch`, by its name in 0.1.0; it works for one more version."""
+        warnings.warn(
+            "Headliner.answers is called generate_batch now", RenamedWarning, stacklevel=2
+        )
+        return self.generate_batch(texts, options, first=first)
+
     # --- search -------------------------------------------------------------------------------
 
-    def settled(self, config: SearchConfig) -> SearchConfig:
-        """A search with what it leaves to the model, or to the first of several."""
+    def resolve_search(self, config: SearchConfig) -> SearchConfig:
+        """The configuration with the defaults of the model, or of the first of several."""
         if config.block_ngrams is not None:
             return config
         return replace(config, block_ngrams=self.models[0].block_ngrams)
 
     def _search(self, ledes: Sequence[SourceText], options: Options) -> list[list[Hypothesis]]:
-        """The n-best list of each lede, empty for one without ids; batches are of like lengths."""
+        """The n-best list of each lede, empty for one without ids; batches have similar lengths."""
         rows = [row for row, lede in enumerate(ledes) if lede.ids]
         rows.sort(key=lambda row: -len(ledes[row].ids))
         threads = _num_threads() if self._on_cpu else 1
-        parallel = threads > 1 and len(rows) >= threads * _WORTH_A_THREAD
+        parallel = threads > 1 and len(rows) >= threads * _MIN_SOURCES_PER_THREAD
         batches = self._batches(rows, ledes, options, threads if parallel else 1)
-        config = self.settled(options.search)
+        config = self.resolve_search(options.search)
 
         def run(batch: list[int]) -> list[list[Hypothesis]]:
             return search(
@@ -188,23 +199,24 @@ class Headliner:
         return found
 
     def _batches(
-        self, rows: list[int], ledes: Sequence[SourceText], options: Options, least: int
+        self, rows: list[int], ledes: Sequence[SourceText], options: Options, min_batches: int
     ) -> list[list[int]]:
-        """Rows, the longest first, in batches; at least so many of them, if there are the rows."""
+        """Rows, sorted by length, in batches; at least `min_batches`, if there are enough rows."""
         batches, start = [], 0
         while start < len(rows):
             left = len(rows) - start
-            most = options.batch_size or self._most(len(ledes[rows[start]].ids), options)
+            longest = len(ledes[rows[start]].ids)
+            max_size = options.batch_size or self._max_batch_size(longest, options)
             if self._on_cpu:
-                size = min(most, max(1, -(-len(rows) // least)))
+                size = min(max_size, max(1, -(-len(rows) // min_batches)))
             else:
-                size = -(-left // -(-left // most))  # even ones
+                size = -(-left // -(-left // max_size))  # of about equal size
             batches.append(rows[start : start + size])
             start += size
         return batches
 
-    def _most(self, longest: int, options: Options) -> int:
-        """How many texts to search together, where nobody says it."""
+    def _max_batch_size(self, longest: int, options: Options) -> int:
+        """How many texts of this length are searched together by default."""
         if self._on_cpu:
             return _CPU_BATCH
         scores = _GPU_SCORES // (options.search.beam * self._tokenizer.vocabulary_size)
@@ -214,12 +226,12 @@ class Headliner:
     def _on_cpu(self) -> bool:
         return self._step_model.device.type == "cpu"
 
-    # --- words and reasons --------------------------------------------------------------------
+    # --- words and attribution ----------------------------------------------------------------
 
-    def _weights(
+    def _attribution_weights(
         self, ledes: Sequence[SourceText], found: Sequence[Sequence[Hypothesis]], options: Options
-    ) -> list[dict[int, Weights]]:
-        """For each lede, by rank, what the model saw of the headlines where that is wanted."""
+    ) -> list[dict[int, AttributionWeights]]:
+        """For each lede, by rank, the attribution of the headlines that need it."""
         wanted = [
             (row, rank)
             for row, headlines in enumerate(found)
@@ -227,7 +239,7 @@ class Headliner:
             if (options.explain and not rank) or (options.replace_unknown and UNK in headline.ids)
         ]
         pairs = [(ledes[row].ids, found[row][rank].ids) for row, rank in wanted]
-        weights: list[dict[int, Weights]] = [{} for _ in ledes]
+        weights: list[dict[int, AttributionWeights]] = [{} for _ in ledes]
         for (row, rank), one in zip(wanted, attribute(self._tracer, pairs), strict=True):
             weights[row][rank] = one
         return weights
@@ -236,21 +248,21 @@ class Headliner:
         self,
         lede: SourceText,
         found: Sequence[Hypothesis],
-        weights: dict[int, Weights],
+        weights: dict[int, AttributionWeights],
         options: Options,
     ) -> Headline:
-        wordings = [
-            with_source_words(one.ids, self._tokenizer, lede, weights[rank].best)
+        all_words = [
+            replace_unknown_words(one.ids, self._tokenizer, lede, weights[rank].best)
             if options.replace_unknown and UNK in one.ids
-            else wording(one.ids, self._tokenizer)
+            else headline_words(one.ids, self._tokenizer)
             for rank, one in enumerate(found)
         ]
-        ranked = tuple(map(self._candidate, found, wordings))
+        ranked = tuple(map(self._candidate, found, all_words))
         if not ranked or not ranked[0].text:
             nothing = (
                 [HeadlineWarning("truncated", "the search came to no headline")] if lede.ids else []
             )
-            return Headline(lede.text, "", warnings=(*lede.cautions, *nothing))
+            return Headline(lede.text, "", warnings=(*lede.warnings, *nothing))
         best = ranked[0]
         return Headline(
             source=lede.text,
@@ -259,17 +271,19 @@ class Headliner:
             score=best.score,
             alternatives=ranked if options.search.n_best > 1 else (),
             truncated=best.truncated,
-            warnings=(*lede.cautions, *self._cautions(lede, best, wordings[0])),
-            alignment=self._alignment(lede, wordings[0], weights[0]) if options.explain else None,
+            warnings=(*lede.warnings, *self._warnings(lede, best, all_words[0])),
+            alignment=self._alignment(lede, all_words[0], weights[0]) if options.explain else None,
         )
 
     def _candidate(self, found: Hypothesis, words: HeadlineWords) -> Candidate:
         text, tokens = self._tokenizer.join(words.words), tuple(self._tokenizer.plain(words.words))
         return Candidate(text, tokens, found.score, found.truncated)
 
-    def _alignment(self, lede: SourceText, words: HeadlineWords, weights: Weights) -> Alignment:
-        def rows(matrix: npt.NDArray[np.floating[Any]]) -> Rows:
-            return tuple(map(tuple, by_words(matrix, words.owners, lede.owners).tolist()))
+    def _alignment(
+        self, lede: SourceText, words: HeadlineWords, weights: AttributionWeights
+    ) -> Alignment:
+        def rows(matrix: npt.NDArray[np.floating[Any]]) -> Matrix:
+            return tuple(map(tuple, word_weights(matrix, words.word_ids, lede.word_ids).tolist()))
 
         return Alignment(
             source=tuple(self._tokenizer.spaced(lede.words)),
@@ -278,13 +292,13 @@ class Headliner:
             spm=None if weights.spm is None else rows(weights.spm),
         )
 
-    def _cautions(
+    def _warnings(
         self, lede: SourceText, headline: Candidate, words: HeadlineWords
     ) -> Iterator[HeadlineWarning]:
         if headline.truncated:
             yield HeadlineWarning(
                 "truncated",
-                f"no end came within {len(words.owners)} sub-words; this is a beginning",
+                f"no end came within {len(words.word_ids)} sub-words; this is a beginning",
             )
         if words.has_unknown:
             yield HeadlineWarning("unseen", "the headline has a word that the model does not know")
@@ -297,41 +311,41 @@ class Headliner:
 
 
 def system_name(headliner: Headliner) -> str:
-    """What a system is, such as EncDec+SPM."""
+    """The name of the system, such as EncDec+SPM."""
     names = list(dict.fromkeys(one.model.config.name for one in headliner.models))
     return " & ".join(names) + (f" x {len(headliner.models)}" if len(headliner.models) > 1 else "")
 
 
 def _num_threads() -> int:
-    """As many as products of this thread are computed by, from now on if it never computed."""
-    with _COUNTING_THREADS:
+    """Torch's number of threads; a thread that has not computed yet gets it by asking."""
+    with _THREADS_LOCK:
         return torch.get_num_threads()
 
 
 def _single_threaded(threads: int) -> ThreadPoolExecutor:
-    """A pool whose threads compute alone, while all others compute as before.
+    """A pool whose threads each compute on one core; other threads are not affected.
 
-    It must not stay: OpenMP's threads share the processor badly with any that once computed.
+    It must be shut down after use: idle, its threads would slow down OpenMP's.
     """
-    before, all_there = torch.get_num_threads(), Barrier(threads + 1)
+    before, all_started = torch.get_num_threads(), Barrier(threads + 1)
 
     def begin() -> None:
-        torch.set_num_threads(1)  # of this thread, and of all that begin later
-        all_there.wait()
+        torch.set_num_threads(1)  # of this thread, and of all that start later
+        all_started.wait()
 
     pool = ThreadPoolExecutor(threads, "headliner", initializer=begin)
-    with _COUNTING_THREADS:
+    with _THREADS_LOCK:
         for _ in range(threads):
             pool.submit(int)
-        all_there.wait()
+        all_started.wait()
         torch.set_num_threads(before)
     return pool
 
 
-def _adapted(
+def _with_overrides(
     options: Options, beam: int | None, n_best: int | None, explain: bool | None
 ) -> Options:
-    """The options with what was said beside them."""
+    """The options with these overrides."""
     check_options(options, Options)
     search = options.search
     beam = search.beam if beam is None else beam
@@ -343,8 +357,8 @@ def _adapted(
     )
 
 
-def _refuse_strangers(models: Sequence[ModelBundle]) -> None:
-    """Models of an ensemble must read and write the same sub-words."""
+def _check_same_tokenizer(models: Sequence[ModelBundle]) -> None:
+    """Refuse models with different tokenizers in an ensemble."""
     for one in models[1:]:
         if one.tokenizer != models[0].tokenizer:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""Ledes to show what a model does: disaster, politics, markets, sport and science, all invented."""
+"""Sample ledes for demonstrations: disaster, politics, markets, sport and science, all invented."""
 
 from typing import Final
 

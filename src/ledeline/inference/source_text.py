@@ -1,4 +1,4 @@
-"""A text as a model reads it: words, sub-words, and what a reader of its headline should know."""
+"""A text as a model reads it: words, sub-word ids, and warnings."""
 
 from collections.abc import Iterable
 from itertools import chain, repeat
@@ -13,49 +13,51 @@ _SHOWN = 5  # words that a warning names at most
 
 
 class SourceText(NamedTuple):
-    """What there is to write a headline from; without ids, there is nothing."""
+    """A text as a model reads it; without ids, no headline can be written."""
 
-    text: str | None  # as given, without a line end; None where that was no text
-    words: tuple[str, ...] = ()  # in the profile, as far as the model reads
+    text: str | None  # as given, without a line end; None if that was not a text
+    words: tuple[str, ...] = ()  # of the text profile, as far as the model reads
     ids: tuple[int, ...] = ()
-    owners: tuple[int, ...] = ()  # of each id the number of its word
-    cautions: tuple[HeadlineWarning, ...] = ()
+    word_ids: tuple[int, ...] = ()  # the word of each id, from 0
+    warnings: tuple[HeadlineWarning, ...] = ()
 
     @property
     def unknown(self) -> list[int]:
-        """The numbers of the words that the model does not know in full."""
+        """The words that the model does not know in full, by number."""
         if UNK not in self.ids:
             return []
-        return sorted({word for word, id_ in zip(self.owners, self.ids, strict=True) if id_ == UNK})
+        return sorted(
+            {word for word, id_ in zip(self.word_ids, self.ids, strict=True) if id_ == UNK}
+        )
 
     def ids_of(self, word: int) -> tuple[int, ...]:
         """The ids of a word by its number."""
-        return tuple(id_ for own, id_ in zip(self.owners, self.ids, strict=True) if own == word)
+        return tuple(id_ for own, id_ in zip(self.word_ids, self.ids, strict=True) if own == word)
 
 
 def read_source_text(given: object, number: int, tokenizer: Tokenizer, longest: int) -> SourceText:
-    """Whatever was given as text `number` -> what a model reads, at most `longest` sub-words.
+    """Tokenize whatever was given as text `number`, up to `longest` sub-words.
 
-    Never fails: what is no text, empty, or unknown to the last character has no ids.
+    Never fails: what is not a text, is empty, or has only unknown characters gets no ids.
     """
     text = _text(given, number)
     if isinstance(text, HeadlineWarning):
-        return SourceText(given if isinstance(given, str) else None, cautions=(text,))
-    lede = _cut(text, tuple(tokenizer.words(text)), tokenizer, longest)
-    if not lede.words:
-        return lede._replace(cautions=(HeadlineWarning("empty", f"text {number} has no words"),))
-    if not any(_is_known(id_, tokenizer) for id_ in set(lede.ids)):
-        caution = HeadlineWarning("unseen", f"the model knows no character of text {number}")
-        return SourceText(text, cautions=(caution,))
-    if lede.unknown:
-        words = tokenizer.plain([lede.words[word] for word in lede.unknown])
-        caution = HeadlineWarning("unseen", f"the model does not know {_listed(words)} in full")
-        return lede._replace(cautions=(*lede.cautions, caution))
-    return lede
+        return SourceText(given if isinstance(given, str) else None, warnings=(text,))
+    source = _cut(text, tuple(tokenizer.words(text)), tokenizer, longest)
+    if not source.words:
+        return source._replace(warnings=(HeadlineWarning("empty", f"text {number} has no words"),))
+    if not any(_is_known(id_, tokenizer) for id_ in set(source.ids)):
+        warning = HeadlineWarning("unseen", f"the model knows no character of text {number}")
+        return SourceText(text, warnings=(warning,))
+    if source.unknown:
+        words = tokenizer.plain([source.words[word] for word in source.unknown])
+        warning = HeadlineWarning("unseen", f"the model does not know {_listed(words)} in full")
+        return source._replace(warnings=(*source.warnings, warning))
+    return source
 
 
 def _text(given: object, number: int) -> str | HeadlineWarning:
-    """The text without a line end, or why there is none."""
+    """The text without a line end, or a warning if it is not a text."""
     if isinstance(given, bytes):
         try:
             given = given.decode("utf-8")
@@ -66,7 +68,7 @@ def _text(given: object, number: int) -> str | HeadlineWarning:
         return HeadlineWarning(
             "invalid", f"text {number} must be a string, but its type is {type(given).__name__}"
         )
-    try:  # two halves of a character make one; a half alone comes from bytes that are no text
+    try:  # surrogate pairs become one character; a lone one comes from bytes that are not UTF-8
         whole = given.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
         return HeadlineWarning("invalid", f"text {number} is not UTF-8: it has half a character")
@@ -74,19 +76,19 @@ def _text(given: object, number: int) -> str | HeadlineWarning:
 
 
 def _cut(text: str, words: tuple[str, ...], tokenizer: Tokenizer, longest: int) -> SourceText:
-    """As many whole words as fit; of a first word that is too long, its beginning."""
+    """As many whole words as fit; if the first word is too long, its beginning."""
     ids, counts = tokenizer.encode_words(words[: longest + 1])  # each has one id at least
-    owners = list(chain.from_iterable(map(repeat, range(len(counts)), counts)))
+    word_ids = list(chain.from_iterable(map(repeat, range(len(counts)), counts)))
     if len(ids) <= longest:
-        return SourceText(text, words, tuple(ids), tuple(owners))
-    num_read = owners[longest] or 1
+        return SourceText(text, words, tuple(ids), tuple(word_ids))
+    num_read = word_ids[longest] or 1
     size = min(sum(counts[:num_read]), longest)
-    caution = HeadlineWarning("cut", f"only {num_read:,} of {len(words):,} words were read")
-    return SourceText(text, words[:num_read], tuple(ids[:size]), tuple(owners[:size]), (caution,))
+    warning = HeadlineWarning("cut", f"only {num_read:,} of {len(words):,} words were read")
+    return SourceText(text, words[:num_read], tuple(ids[:size]), tuple(word_ids[:size]), (warning,))
 
 
 def _is_known(id_: int, tokenizer: Tokenizer) -> bool:
-    """Whether a sub-word says anything of the text: more than that two words touch."""
+    """Whether a sub-word is known and more than a joiner mark."""
     return id_ != UNK and any(text.strip(JOINER) for text in tokenizer.decode_words([id_]))
 
 

@@ -243,7 +243,7 @@ class AttentionSystem(System):
         changed = encoded
         for addon in self.addons.values():
             changed = addon.encoded(changed)
-        memory = self.decoder.attention.remember(changed.states, mask)
+        memory = self.decoder.attention.memory_of(changed.states, mask)
         return Begun(state, memory, extras, encoded)
 
     def _scores(

@@ -1,7 +1,7 @@
-"""How the parameters of a system start: `[init] name = "..."` picks a scheme.
+"""The first values of a system's parameters: `[init] name = "..."` picks a scheme.
 
-Each parameter has random numbers of its own, drawn from the seed and its name. So what two systems
-share starts alike, and a new parameter changes no other.
+Each parameter has a random generator of its own, seeded by the seed and the parameter's name. So
+parameters that two systems share start alike, and a new parameter changes no other.
 """
 
 from collections.abc import Mapping
@@ -72,11 +72,11 @@ INITIALIZATIONS: Final[Mapping[str, type]] = {
 
 
 @runtime_checkable
-class HasOwnStart(Protocol):
-    """A module that changes how its parameters start."""
+class HasInitialize(Protocol):
+    """A module that sets first values of its own."""
 
     def initialize_(self, generator: torch.Generator) -> None:
-        """Change what `initialize` has filled in; random numbers come from the generator."""
+        """Change what `initialize` has set; draw random numbers from the generator only."""
 
 
 _NORMALIZATIONS: Final = (
@@ -95,9 +95,9 @@ def initialize(module: nn.Module, seed: int, scheme: Initialization) -> None:
     - Two dimensions or more: by the scheme.
     - One dimension: 0, as for biases; but the gains of normalisation layers are 1, and so is the
       bias of the forget gates of torch's LSTMs.
-    - Then each module that has a method `initialize_(generator)`, as `HasOwnStart` says, may change
-      what is in it: those within a module come before the module itself. Its generator has random
-      numbers of its own, too.
+    - Then each module with a method `initialize_(generator)`, see `HasInitialize`, may change its
+      parameters; sub-modules come before the module that contains them. Each gets a generator of
+      its own, too.
     """
     for name, parameter in module.named_parameters():
         path, _, own_name = name.rpartition(".")
@@ -106,12 +106,12 @@ def initialize(module: nn.Module, seed: int, scheme: Initialization) -> None:
         else:
             _fill_vector(parameter, module.get_submodule(path), own_name)
     for name, owner in reversed(list(module.named_modules())):
-        if isinstance(owner, HasOwnStart):
+        if isinstance(owner, HasInitialize):
             owner.initialize_(_generator(seed, name))
 
 
 def _generator(seed: int, name: str) -> torch.Generator:
-    """Random numbers that belong to a name."""
+    """A random generator for a name."""
     return torch.Generator().manual_seed(int(random_keys(seed, crc32(name.encode()), 1)[0]))
 
 

@@ -1,4 +1,4 @@
-"""A batch as tensors: what a model is trained on and forced through."""
+"""A batch as tensors, for training and teacher forcing."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -21,24 +21,24 @@ class Sources(NamedTuple):
 
     @classmethod
     def of(cls, ids: Ids, lengths: Ids, device: torch.device | str = "cpu") -> Self:
-        """Ids (B, I), padded behind the lengths (B,)."""
-        rows = _put(ids, device)
+        """Ids (B, I), padded after their lengths (B,)."""
+        rows = _to_tensor(ids, device)
         if (lengths == ids.shape[1]).all():
             return cls(rows, None, None)
         mask = np.arange(ids.shape[1]) < lengths[:, None]
-        return cls(rows, torch.from_numpy(lengths.copy()), _put(mask, device))
+        return cls(rows, torch.from_numpy(lengths.copy()), _to_tensor(mask, device))
 
 
-def _put(array: npt.NDArray[Any], device: torch.device | str) -> Tensor:
+def _to_tensor(array: npt.NDArray[Any], device: torch.device | str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sources and what the decoder learns to write.
+    """Sources and targets.
 
-    Padding that only squares the batch is outside the masks; a <pad> that the decoder learns to
-    write is inside. A mask that would be True throughout is None, and costs nothing.
+    Padding that only fills up the batch is outside the masks; a <pad> that the decoder learns to
+    write is inside. A mask that would be True everywhere is None, which costs nothing.
     """
 
     sources: Tensor  # (B, I)
@@ -52,18 +52,18 @@ class Pairs:
     def of(
         cls, batch: Batch, num_steps: Ids, width: int, device: torch.device | str = "cpu"
     ) -> Self:
-        """A batch with so many steps (B,) for each pair, in rows of this width."""
-        places = np.arange(width)
-        mask = places < num_steps[:, None]  # (B, J)
-        headline = places <= batch.headline_lengths[:, None]
+        """A batch, with the number of decoder steps of each pair (B,), padded to this width."""
+        steps = np.arange(width)
+        mask = steps < num_steps[:, None]  # (B, J)
+        headline = steps <= batch.headline_lengths[:, None]
         sources = Sources.of(batch.sources, batch.source_lengths, device)
         return cls(
             sources=sources.ids,
             source_lengths=sources.lengths,
             source_mask=sources.mask,
-            targets=_put(batch.targets(width), device),
-            target_mask=None if mask.all() else _put(mask, device),
-            headline_mask=_put(headline, device),
+            targets=_to_tensor(batch.targets(width), device),
+            target_mask=None if mask.all() else _to_tensor(mask, device),
+            headline_mask=_to_tensor(headline, device),
         )
 
     @property

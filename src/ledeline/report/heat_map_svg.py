@@ -7,7 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from ledeline.inference.headline import Rows
+from ledeline.inference.headline import Matrix
 from ledeline.report.svg import element
 
 _CELL: Final = 15
@@ -23,7 +23,7 @@ class HeatMapView:
 
     source: tuple[str, ...]
     rows: tuple[str, ...]
-    values: Rows
+    values: Matrix
 
 
 def heat_map_svg(heat: HeatMapView, summary: str, left: int) -> Markup:

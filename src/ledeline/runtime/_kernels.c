@@ -1,13 +1,13 @@
-/* Small fused loops of the engine (see kernels.py): an LSTM cell, log-softmax, the best of a beam.
+/* Small fused loops of the CPU engine (see kernels.py): LSTM cell, log-softmax, top-k.
 
-   Built where pip finds a C compiler, and not needed: torch does the same elsewhere. Each loop is
-   compiled for several kinds of x86 processors, and the one at hand is chosen when it is loaded. */
+   Built where pip finds a C compiler, and optional: elsewhere torch does the same. Each loop is
+   compiled for several kinds of x86 processors; the right one is chosen at run time. */
 
 #include <math.h>
 #include <stdlib.h>
 
 #if defined(__GNUC__)
-#define UNUSED __attribute__((unused)) /* not every kind of processor is given every loop */
+#define UNUSED __attribute__((unused)) /* not every kind of processor uses every loop */
 #else
 #define UNUSED
 #endif
@@ -58,7 +58,7 @@ static int kind(void) {
     return kind_;
 }
 
-/* Use nothing newer than this kind of processor has; returns the kind that is used. */
+/* Use no instructions newer than those of this kind; returns the kind that is used. */
 int ledeline_limit(int newest) {
     int best = found();
     return kind_ = newest < best ? newest : best;

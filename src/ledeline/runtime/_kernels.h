@@ -1,9 +1,8 @@
 /* The kernels themselves, in plain C that compilers turn into vector code; `_kernels.c` includes
    this once for each kind of processor, with NAME naming the kind.
 
-   What happens to a value depends on that value alone, or on its row, never on where in memory it
-   lies: a row has the same bits in a batch of any size. Sums over a row go to 16 lanes, each value
-   to the lane of its place. */
+   A result depends only on its value or its row, never on the position in memory: a row has the
+   same bits in a batch of any size. Sums over a row use 16 partial sums: value i goes to sum i % 16. */
 
 /* e^x, with a relative error below 1e-7; the polynomial is the best of its degree for |r| < ln 2 / 2 */
 static inline float NAME(exp)(float x) {
@@ -26,8 +25,8 @@ static inline float NAME(sigmoid)(float x) { return 1.0f / (1.0f + NAME(exp)(-x)
 
 static inline float NAME(tanh)(float x) { return 2.0f / (1.0f + NAME(exp)(-2.0f * x)) - 1.0f; }
 
-/* An LSTM cell: gates (rows, 4 size) in the order input, forget, candidate, output, and what is
-   added to them: row n of `more`, or row words[n] of it. cells (rows, size) -> hidden, next. */
+/* An LSTM cell: gates (rows, 4 size) in the order input, forget, candidate, output, to which row n of
+   `more` is added, or its row words[n]. cells (rows, size) -> hidden, next. */
 static UNUSED void NAME(cell)(const float *restrict gates, const float *restrict more, const long *words,
                        const float *restrict cells, float *restrict hidden, float *restrict next,
                        long rows, long size) {
@@ -38,13 +37,13 @@ static UNUSED void NAME(cell)(const float *restrict gates, const float *restrict
         float *h = hidden + n * size, *d = next + n * size;
         if (m) {
             for (long i = 0; i < size; i++) {
-                float enter = NAME(sigmoid)(g[i] + m[i]);
+                float in_gate = NAME(sigmoid)(g[i] + m[i]);
                 float forget = NAME(sigmoid)(g[size + i] + m[size + i]);
                 float candidate = NAME(tanh)(g[2 * size + i] + m[2 * size + i]);
-                float leave = NAME(sigmoid)(g[3 * size + i] + m[3 * size + i]);
-                float cell = forget * c[i] + enter * candidate;
+                float out_gate = NAME(sigmoid)(g[3 * size + i] + m[3 * size + i]);
+                float cell = forget * c[i] + in_gate * candidate;
                 d[i] = cell;
-                h[i] = leave * NAME(tanh)(cell);
+                h[i] = out_gate * NAME(tanh)(cell);
             }
         } else {
             for (long i = 0; i < size; i++) {
@@ -57,7 +56,7 @@ static UNUSED void NAME(cell)(const float *restrict gates, const float *restrict
     }
 }
 
-/* Values (rows, size) as unsigned levels, `places` (rows, size) being `stride` apart. */
+/* Quantize values (rows, size) to unsigned levels in `places`, whose rows are `stride` apart. */
 static UNUSED void NAME(levels)(const float *restrict values, unsigned char *restrict places, long stride,
                          long rows, long size, float per_unit) {
     for (long n = 0; n < rows; n++) {
@@ -94,8 +93,8 @@ static UNUSED void NAME(log_softmax)(const float *restrict logits, float *restri
     }
 }
 
-/* The k highest of totals (beam) + logs (beam, types): ranked by value, then by place. Returns how
-   many there are; what is minus infinity does not count. */
+/* The k highest of totals (beam) + logs (beam, types), ranked by value, then by flat index. Returns
+   how many there are; minus infinity does not count. */
 static UNUSED long NAME(best_of)(const float *restrict logs, const float *restrict totals, long beam,
                           long types, long k, float *restrict values, long *restrict places) {
     long found = 0;

@@ -1,15 +1,15 @@
 /* All steps of a bidirectional LSTM layer in int8, for processors with AVX-512 VNNI.
 
-   Products of few rows take as long as their weights take to read, and there are two in every step:
-   here nothing else stands between them. Integers add up alike in every order, so a source has the
-   same bits in a batch of any size.
+   A product with few rows takes as long as reading its weights, and there are two in every step;
+   fusing the steps leaves no overhead between them. The order of a sum of integers does not matter,
+   so a source has the same bits in a batch of any size.
 
-   Weights of a direction are packed as [4 size / 16][size / 4][16][4]: what one instruction takes,
-   4 values each of 16 rows, lies together. */
+   Weights of a direction are packed as [4 size / 16][size / 4][16][4], so that the operand of one
+   instruction, 4 values of each of 16 rows, is contiguous. */
 
 #include <immintrin.h>
 
-/* Rows of levels, R at a time, with G times 16 rows of weights. */
+/* The product of R rows of levels with 16 G rows of weights, plus the inputs. */
 static inline __attribute__((always_inline)) void NAME(block)(
     const unsigned char *levels, const signed char *weights, const float *scales, const int *zeros,
     const float *inputs, float *gates, long size, const int R, const int G) {
@@ -53,7 +53,7 @@ static void NAME(product)(const unsigned char *levels, const signed char *weight
     }
 }
 
-/* Inputs (steps, 2, batch, 4 size): what the gates have from below -> hidden and cells
+/* The inputs' part of the gates (steps, 2, batch, 4 size) -> hidden and cells
    (steps, 2, batch, size). The size is a multiple of 16. Returns 0 if there was no memory. */
 static int NAME(lstm)(const float *inputs, const signed char *weights, const float *scales,
                       const int *zeros, float *hidden, float *cells, long steps, long batch,

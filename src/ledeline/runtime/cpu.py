@@ -1,4 +1,4 @@
-"""What the processor at hand can do, and a switch to see what an older one would do.
+"""What this machine's CPU can do, and a switch to run as on an older one.
 
 `LEDELINE_CPU` limits our own loops in C to the instructions of an older processor. oneDNN and ATen
 have switches of their own; `make test-old-cpu` sets them all. See docs/machines.md.
@@ -13,7 +13,12 @@ import torch
 from ledeline.core.errors import ConfigError
 
 VARIABLE: Final = "LEDELINE_CPU"
-KINDS: Final = ("portable", "avx2", "avx512", "vnni")  # each has what those before it have
+KINDS: Final = (
+    "portable",
+    "avx2",
+    "avx512",
+    "vnni",
+)  # each has the instructions of those before it
 
 NO_INT8: Final = (
     "precision int8 needs a CPU with AVX-512 VNNI and a torch with oneDNN, but this machine lacks "
@@ -26,7 +31,7 @@ NO_BFLOAT16: Final = (
 
 
 def limit() -> int:
-    """The newest kind of processor that may be used, as its place in `KINDS`."""
+    """The newest kind of CPU whose instructions may be used, as its index in `KINDS`."""
     wanted = os.environ.get(VARIABLE) or KINDS[-1]
     if wanted not in KINDS:
         raise ConfigError(
@@ -37,7 +42,7 @@ def limit() -> int:
 
 @cache
 def has_int8() -> bool:
-    """Whether products of bytes are fast here (VNNI), and add up without loss."""
+    """Whether int8 products are fast here (VNNI), and their sums exact."""
     has_onednn = torch._C._has_mkldnn and hasattr(torch.ops, "onednn")
     if not has_onednn or limit() < KINDS.index("vnni"):
         return False
@@ -45,7 +50,7 @@ def has_int8() -> bool:
 
 
 def _adds_up_exactly() -> bool:
-    """Whether oneDNN's sums of bytes are right; without VNNI it cuts them at 16 bits."""
+    """Whether oneDNN's int8 sums are exact; without VNNI they saturate at 16 bits."""
     size, level, weight = 64, 255, 127
     packed = torch.ops.onednn.qlinear_prepack(
         torch.full((size, size), weight, dtype=torch.int8), [size, size]

@@ -1,8 +1,8 @@
-"""Small loops that torch has only as many passes: an LSTM cell, levels, log-softmax, the best.
+"""Small fused loops for a CPU: LSTM cell, whole LSTM layers, quantization, log-softmax, top-k.
 
-In C (`_kernels.c`) where pip found a compiler when it installed the package; elsewhere, and for
-tensors the C code does not take, torch does the same. Either way a row has the same bits in a batch
-of any size.
+They are in C (`_kernels.c`), built where pip found a compiler when it installed the package.
+Elsewhere, and for tensors that the C code does not take, torch does the same in several passes. In
+both cases a row has the same bits in a batch of any size.
 """
 
 import ctypes
@@ -29,81 +29,82 @@ _TYPES: Final = {"p": ctypes.c_void_p, "n": ctypes.c_long, "f": ctypes.c_float}
 
 
 def _load() -> ctypes.CDLL | None:
-    """The library that lies beside this file, if it was built."""
+    """The library beside this file, if it was built."""
     for suffix in EXTENSION_SUFFIXES:
         path = Path(__file__).with_name(f"_kernels{suffix}")
         if path.exists() and ctypes.sizeof(ctypes.c_long) == 8:
-            with suppress(OSError, AttributeError):  # of another machine, or another version
-                return _declared(ctypes.CDLL(str(path)))
+            # Of another machine, or another version: as if there were none.
+            with suppress(OSError, AttributeError):
+                return _with_signatures(ctypes.CDLL(str(path)))
     return None
 
 
-def _declared(built: ctypes.CDLL) -> ctypes.CDLL:
+def _with_signatures(loaded: ctypes.CDLL) -> ctypes.CDLL:
     for name, signature in _SIGNATURES.items():
-        function = getattr(built, f"ledeline_{name}")
+        function = getattr(loaded, f"ledeline_{name}")
         function.argtypes, function.restype = [_TYPES[one] for one in signature], None
-    built.ledeline_lstm.restype = built.ledeline_has_lstm.restype = ctypes.c_int
-    built.ledeline_limit.argtypes = [ctypes.c_int]
-    built.ledeline_limit(cpu.limit())
-    return built
+    loaded.ledeline_lstm.restype = loaded.ledeline_has_lstm.restype = ctypes.c_int
+    loaded.ledeline_limit.argtypes = [ctypes.c_int]
+    loaded.ledeline_limit(cpu.limit())
+    return loaded
 
 
 library = _load()  # None: torch does everything
 
 
 def lstm_cell(
-    gates: Tensor, cells: Tensor, more: Tensor | None = None, words: Tensor | None = None
+    gates: Tensor, cells: Tensor, addend: Tensor | None = None, words: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The gates' sums (..., 4H) and the cells before (..., H) -> hidden states, cells.
+    """Gates before sigmoid and tanh (..., 4H), old cells (..., H) -> hidden states, new cells.
 
-    To the gates is added `more` (..., 4H), or with words (...) these rows of it (V, 4H). The gates
-    are used up.
+    To the gates is added `addend` (..., 4H) or, with words (...), the rows of these words of a
+    table (V, 4H). The gates may be overwritten.
     """
     if library is None:
-        return _torch_lstm_cell(gates, cells, more, words)
+        return _torch_lstm_cell(gates, cells, addend, words)
     gates, cells = gates.contiguous(), cells.contiguous()
-    more = None if more is None else more.contiguous()
+    addend = None if addend is None else addend.contiguous()
     words = None if words is None else words.contiguous()
-    hidden, after = torch.empty_like(cells), torch.empty_like(cells)
+    hidden, new_cells = torch.empty_like(cells), torch.empty_like(cells)
     size = cells.shape[-1]
     library.ledeline_cell(
         gates.data_ptr(),
-        None if more is None else more.data_ptr(),
+        None if addend is None else addend.data_ptr(),
         None if words is None else words.data_ptr(),
         cells.data_ptr(),
         hidden.data_ptr(),
-        after.data_ptr(),
+        new_cells.data_ptr(),
         cells.numel() // size,
         size,
     )
-    return hidden, after
+    return hidden, new_cells
 
 
 def _torch_lstm_cell(
-    gates: Tensor, cells: Tensor, more: Tensor | None, words: Tensor | None
+    gates: Tensor, cells: Tensor, addend: Tensor | None, words: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    if more is not None:
-        gates += more if words is None else more[words]
-    enter, forget, candidate, leave = gates.chunk(4, -1)
-    cells = (sigmoid(forget) * cells).addcmul_(sigmoid(enter), candidate.tanh())
-    return sigmoid(leave).mul_(cells.tanh()), cells
+    if addend is not None:
+        gates += addend if words is None else addend[words]
+    in_gate, forget, candidate, out_gate = gates.chunk(4, -1)
+    cells = (sigmoid(forget) * cells).addcmul_(sigmoid(in_gate), candidate.tanh())
+    return sigmoid(out_gate).mul_(cells.tanh()), cells
 
 
 class PackedLstm(NamedTuple):
-    """What the two directions of a layer multiply their own states with, in int8."""
+    """The recurrent weights of both directions of a layer, in int8, as C needs them."""
 
     weights: Tensor  # [2][4H / 16][H / 4][16][4]: see _lstm.h
-    scales: Tensor  # (2, 4H): what a unit of a sum is worth
-    zeros: Tensor  # (2, 4H): the sum that states of zero give, whose level is 128
+    scales: Tensor  # (2, 4H): what a sum of levels is multiplied with
+    zeros: Tensor  # (2, 4H): the sums for states of zero, whose level is 128; to be subtracted
 
 
 def has_lstm(size: int) -> bool:
-    """Whether C has a whole LSTM layer of this size: where there is VNNI."""
+    """Whether `lstm` can run a layer of this size: in C, on a CPU with VNNI."""
     return library is not None and size % 16 == 0 and bool(library.ledeline_has_lstm())
 
 
 def packed_lstm(weights: Sequence[tuple[Tensor, Tensor]]) -> PackedLstm:
-    """Levels (4H, H) and scales (4H,) of both directions, as C takes them."""
+    """Pack the levels (4H, H) and scales (4H,) of both directions."""
     levels, scales = (torch.stack(each) for each in zip(*weights, strict=True))
     rows, size = levels.shape[1:]
     packed = levels.view(2, rows // 16, 16, size // 4, 4).transpose(2, 3).contiguous()
@@ -112,7 +113,7 @@ def packed_lstm(weights: Sequence[tuple[Tensor, Tensor]]) -> PackedLstm:
 
 
 def lstm(inputs: Tensor, packed: PackedLstm) -> tuple[Tensor, Tensor]:
-    """All steps of a layer, both directions; what its gates have from below is given.
+    """All steps of a layer, both directions. The inputs' part of the gates is already computed.
 
     Inputs (I, 2, B, 4H) -> hidden states and cells, (I, 2, B, H) each.
     """
@@ -129,36 +130,39 @@ def lstm(inputs: Tensor, packed: PackedLstm) -> tuple[Tensor, Tensor]:
 def sigmoid(values: Tensor) -> Tensor:
     """`1 / (1 + e^-x)`.
 
-    Not torch's own, which works out the last values of a tensor in another way than those before,
-    so that a row would not have the same bits in every batch.
+    torch's own computes the last values of a tensor in another way than the others, so a row would
+    not have the same bits in every batch.
     """
     return values.neg().exp_().add_(1).reciprocal_()
 
 
 def tanh_(values: Tensor) -> Tensor:
-    """The tanh of each value, in its place."""
+    """The tanh of each value, in place."""
     if library is None:
         return values.tanh_()
     library.ledeline_tanh(values.data_ptr(), values.numel())
     return values
 
 
-def put_levels(values: Tensor, places: Tensor, per_unit: float) -> None:
-    """Write values (..., H) as levels, zero at 128, to places whose rows may lie apart."""
+def quantize_into(values: Tensor, out: Tensor, per_unit: float) -> None:
+    """Write values (..., H) as unsigned levels, zero at 128, to `out`, which may be strided.
+
+    A level is the value times `per_unit`, rounded.
+    """
     if library is None:
-        places.copy_(values.mul(per_unit).add_(128.5))
+        out.copy_(values.mul(per_unit).add_(128.5))
         return
     values, size = values.contiguous(), values.shape[-1]
-    even = places if _is_even(places) else torch.empty_like(values, dtype=torch.uint8)
-    stride, rows = even.stride(-2) if even.dim() > 1 else size, values.numel() // size
-    library.ledeline_levels(values.data_ptr(), even.data_ptr(), stride, rows, size, per_unit)
-    if even is not places:
-        places.copy_(even)
+    target = out if _has_even_rows(out) else torch.empty_like(values, dtype=torch.uint8)
+    stride, rows = target.stride(-2) if target.dim() > 1 else size, values.numel() // size
+    library.ledeline_levels(values.data_ptr(), target.data_ptr(), stride, rows, size, per_unit)
+    if target is not out:
+        out.copy_(target)
 
 
-def _is_even(places: Tensor) -> bool:
-    """Whether all rows are whole and equally far apart."""
-    strides, shape = places.stride(), places.shape
+def _has_even_rows(out: Tensor) -> bool:
+    """Whether rows are contiguous, and all the same distance apart."""
+    strides, shape = out.stride(), out.shape
     rows = range(len(shape) - 2)
     return strides[-1] == 1 and all(strides[d] == strides[d + 1] * shape[d + 1] for d in rows)
 
@@ -173,16 +177,16 @@ def log_softmax(logits: Tensor, logs: Tensor) -> None:
 
 
 def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
-    """The k highest of `totals + logs`, of each source, as `ledeline.search.best` ranks them.
+    """The k highest of `totals + logs` of each source, as `ledeline.search.top_k` ranks them.
 
-    Logs (B, K, V), totals (B, K) -> values and flat places (B, k); None where C does not do it.
+    Logs (B, K, V), totals (B, K) -> values and flat indices (B, k); None where C cannot do it.
     """
     fits = logs.dtype == totals.dtype == torch.float32 and logs.is_cpu and logs.is_contiguous()
     if library is None or not fits:
         return None
-    values, places = totals.new_empty(len(logs), k), torch.empty(len(logs), k, dtype=torch.long)
+    values, indices = totals.new_empty(len(logs), k), torch.empty(len(logs), k, dtype=torch.long)
     totals = totals.contiguous()
     library.ledeline_best(
-        logs.data_ptr(), totals.data_ptr(), *logs.shape, k, values.data_ptr(), places.data_ptr()
+        logs.data_ptr(), totals.data_ptr(), *logs.shape, k, values.data_ptr(), indices.data_ptr()
     )
-    return values, places
+    return values, indices

@@ -1,12 +1,12 @@
-"""Search on ids: from sources to the headlines a model thinks best; knows nothing of text.
+"""Search on ids: from sources to the best headlines of a model; knows nothing of text.
 
-The shrinking beam of RNNsearch: each headline that ends leaves the beam and takes its place with
-it; lengths are made up for after the search. What is written for a source does not depend on what
-else is in its batch: candidates are ranked by (cost, place of the parent, word id), and no source
-sees another.
+The shrinking beam of RNNsearch: each headline that ends leaves the beam, which gets smaller by one;
+scores are normalised by length after the search. The headlines of a source do not depend on the
+other sources of its batch: candidates are ranked by (cost, slot of the parent, word id) within each
+source.
 
-`beam` has the steps, `top_k` the ranking of candidates, `hypotheses` what is read from the steps at
-the end, `step_model` what is asked of a model.
+`beam` has the steps, `top_k` the selection of candidates, `hypotheses` reads headlines from the
+steps at the end, `step_model` says what search needs of a model.
 """
 
 from ledeline.search.beam import STEPS_PER_SOURCE_TOKEN, greedy, search

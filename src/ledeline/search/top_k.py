@@ -1,6 +1,6 @@
-"""The candidates that get the places of a step: the definition, and quicker ways to the same.
+"""The best candidates of a step: the definition, and faster ways to the same result.
 
-Legend: B sources, K hypotheses side by side, V vocabulary, k places.
+Legend: B sources, K hypotheses of a source, V vocabulary, k candidates to select.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from ledeline.model.gpu import dispatch
 from ledeline.runtime import kernels
 from ledeline.search.hypotheses import TopK
 
-_BLOCK: Final = 16  # columns that share a maximum while the best candidates are looked for
+_BLOCK: Final = 16  # columns of a block, whose maximum is looked at first
 _IMPOSSIBLE: Final = float("-inf")
-_FUSED_PLACES: Final = 128  # more do not fit into the registers of a GPU
+_MAX_FUSED_K: Final = 128  # more do not fit into the registers of a GPU
 
 
-class Forbidden(NamedTuple):
-    """Words that cannot be written at a step; the others keep their probabilities."""
+class BannedWords(NamedTuple):
+    """Words that must not be written at a step; the probabilities of others stay as they are."""
 
     words: Tensor  # their ids
-    allowed: Tensor  # (V,): the same as 0, or -inf for those words
-    repeats: Tensor | None = None  # (B, K, N): ids that a hypothesis must not write beside them
+    penalty: Tensor  # (V,): -inf for these words, 0 for others
+    repeats: Tensor | None = None  # (B, K, N): further ids, for each hypothesis
 
     @classmethod
     def of(cls, words: Sequence[int], vocabulary: int, device: torch.device) -> Self:
-        """Words by their ids, of a vocabulary."""
+        """Of word ids."""
         ids = torch.tensor(words, dtype=torch.long, device=device)
         return cls(ids, torch.zeros(vocabulary, device=device).index_fill_(0, ids, _IMPOSSIBLE))
 
@@ -35,52 +35,54 @@ class Forbidden(NamedTuple):
 def select_top_k(
     scores: Tensor,
     totals: Tensor,
-    widths: Tensor,
+    beam_sizes: Tensor,
     k: int,
-    forbidden: Forbidden,
+    banned: BannedWords,
     bias: Tensor | None = None,
 ) -> TopK:
-    """Of all hypotheses and words, the best: of each source as many as it has places, k at most.
+    """The best extensions of all hypotheses of each source: as many as its beam size, at most k.
 
-    Scores (B, K, V) are log-probabilities, and used up; with a bias (V,), their softmax is still to
-    come, and the bias is added before. Totals (B, K), widths (B,).
+    Scores (B, K, V) are log-probabilities, and are overwritten; with a bias (V,) they are logits,
+    and `log_softmax(scores + bias)` is computed here. Totals (B, K), beam sizes (B,).
     """
-    fits = totals.dtype == torch.float32 and k <= _FUSED_PLACES
+    fits = totals.dtype == torch.float32 and k <= _MAX_FUSED_K
     if fits and dispatch.use_triton(scores, totals):
         from ledeline.model.gpu import top_k as fused
 
-        rules = forbidden.allowed, forbidden.repeats
-        return TopK(*fused.select_top_k(scores, totals, widths, k, *rules, bias))
+        banned_tensors = banned.penalty, banned.repeats
+        return TopK(*fused.select_top_k(scores, totals, beam_sizes, k, *banned_tensors, bias))
     logs = scores if bias is None else (scores + bias).log_softmax(-1)
-    logs.index_fill_(-1, forbidden.words, _IMPOSSIBLE)
-    if forbidden.repeats is not None:
-        logs.scatter_(-1, forbidden.repeats, _IMPOSSIBLE)
-    values, places = top_k(logs, totals, k)
+    logs.index_fill_(-1, banned.words, _IMPOSSIBLE)
+    if banned.repeats is not None:
+        logs.scatter_(-1, banned.repeats, _IMPOSSIBLE)
+    values, indices = top_k(logs, totals, k)
     ranks = torch.arange(values.shape[1], device=values.device)
-    values = values.masked_fill_(ranks >= widths.unsqueeze(1), _IMPOSSIBLE)
-    return TopK(values, places // logs.shape[-1], places % logs.shape[-1])
+    values = values.masked_fill_(ranks >= beam_sizes.unsqueeze(1), _IMPOSSIBLE)
+    return TopK(values, indices // logs.shape[-1], indices % logs.shape[-1])
 
 
 def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k highest of `totals + logs`, of each source: values and flat places, both (B, k).
+    """The k highest of `totals + logs` of each source: values and flat indices, both (B, k).
 
-    Ranked by value, then by place. Logs (B, K, V), totals (B, K). Where C does not do it, a quick
-    way takes the maximum of every sixteen columns first, and looks only into as many blocks as are
-    wanted; where values are equal it may err, and everything is sorted instead.
+    Ranked by value, then by index. Logs (B, K, V), totals (B, K). Without the C kernel, the maxima
+    of blocks of sixteen columns are computed first, and only the k best blocks are searched. Where
+    values are equal that may be wrong, and everything is sorted instead.
     """
     k = min(k, logs.shape[1] * logs.shape[2])
-    quick = kernels.top_k(logs, totals, k)
-    if quick is None and logs.shape[-1] >= _BLOCK**2:
-        quick = _top_k_of_blocks(logs, totals, k)
-    if quick is not None:
-        return quick
+    found = kernels.top_k(logs, totals, k)
+    if found is None and logs.shape[-1] >= _BLOCK**2:
+        found = _top_k_of_blocks(logs, totals, k)
+    if found is not None:
+        return found
     everything = (totals.unsqueeze(-1) + logs).flatten(1)
-    values, places = everything.sort(dim=1, descending=True, stable=True)
-    return values[:, :k].clone(), places[:, :k].clone()  # and nothing of all the others
+    values, indices = everything.sort(dim=1, descending=True, stable=True)
+    return values[:, :k].clone(), indices[
+        :, :k
+    ].clone()  # clones: a view would keep all values in memory
 
 
 def _top_k_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
-    """What `best` gives, or None where some values are equal. Block c has columns c, c + S, ..."""
+    """As `top_k`, or None ranks_of values are equal. Block c has columns c, c + S, ..."""
     size, tail = divmod(logs.shape[-1], _BLOCK)
     maxima = logs[..., : _BLOCK * size].view(*logs.shape[:2], _BLOCK, size).amax(-2)  # (B, K, S)
     if tail:
@@ -89,18 +91,18 @@ def _top_k_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tens
     blocks = maxima.topk(min(k, maxima.shape[1])).indices  # (B, k)
     parents, first = blocks // size, blocks % size
     columns = first.unsqueeze(-1) + size * torch.arange(_BLOCK + 1, device=logs.device)
-    places = parents.unsqueeze(-1) * logs.shape[-1] + columns.clamp(max=logs.shape[-1] - 1)
-    values = logs.flatten(1).gather(1, places.flatten(1)).view_as(columns)
+    indices = parents.unsqueeze(-1) * logs.shape[-1] + columns.clamp(max=logs.shape[-1] - 1)
+    values = logs.flatten(1).gather(1, indices.flatten(1)).view_as(columns)
     values = values + totals.gather(1, parents).unsqueeze(-1)
     values = values.masked_fill(columns >= logs.shape[-1], _IMPOSSIBLE).flatten(1)  # (B, 17 k)
-    highest, where = values.topk(k)
+    highest, ranks_of = values.topk(k)
     if _has_equals(highest, values, maxima, blocks.shape[1]):
         return None
-    return highest, places.flatten(1).gather(1, where)
+    return highest, indices.flatten(1).gather(1, ranks_of)
 
 
 def _has_equals(highest: Tensor, values: Tensor, maxima: Tensor, num_blocks: int) -> bool:
-    """Whether the order of the highest, or what belongs to them, hangs on equal values."""
+    """Whether equal values could change which are the highest, or their order."""
     possible = highest > _IMPOSSIBLE
     lowest = highest[:, -1:]
     unsure = ((highest[:, 1:] == highest[:, :-1]) & possible[:, 1:]).any(1)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, EpochPlan, PlannedBatch
-from ledeline.model.layers.dropout import WHOLE
+from ledeline.model.layers.dropout import WHOLE_BATCH
 from ledeline.model.system import System
 from ledeline.train.config import TrainConfig
 from ledeline.train.device_data import DeviceSplit, NumSteps, Shape, shapes_of, size_of
@@ -132,7 +132,7 @@ class CapturedSteps:
         with self._timed("read"):
             self._data, often = self._loading.result()
         model, most = self._step.model, often.most_common(MAX_GRAPHS)
-        model.share_batches(WHOLE)
+        model.share_batches(WHOLE_BATCH)
         model.train()
         ordered = sorted((shape for shape, _ in most), key=size_of, reverse=True)
         work = {shape: partial(self._learn, shape) for shape in ordered}

@@ -14,7 +14,7 @@ from ledeline.core.signals import Stop
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Split
 from ledeline.model.build import build
-from ledeline.model.gpu.dispatch import exact, kernel_mode
+from ledeline.model.gpu.dispatch import kernel_mode, without_tf32
 from ledeline.model.layers.dropout import seed
 from ledeline.model.system import System
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
@@ -84,7 +84,7 @@ def train(
         world.require_same(dataset.checksum, f"the dataset {config.data.dataset}")
         rest = {key: value for key, value in flatten(config).items() if key != "data.dataset"}
         world.require_same(str(rest), "the configuration")
-        stack.enter_context(exact())  # float32 is float32 everywhere
+        stack.enter_context(without_tf32())  # float32 is float32 everywhere
         if not config.run.fast:
             stack.enter_context(kernel_mode("plain"))
         batches = _batches(dataset, config, world)

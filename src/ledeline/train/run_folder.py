@@ -24,7 +24,7 @@ from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
 from ledeline.model.config import SystemConfig
-from ledeline.model.format.folder import BEST, WEIGHTS, describe, load_model
+from ledeline.model.format.folder import BEST, WEIGHTS, load_model, write_description
 from ledeline.model.system import System
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
 from ledeline.train.config import RENAMED, TrainConfig, load_train_config
@@ -151,7 +151,7 @@ class RunFolder:
 
     def _write_model_files(self, folder: Path) -> None:
         """What makes a checkpoint a model that can be used on its own."""
-        describe(folder, self.config.model, self.dataset.tokenizer)
+        write_description(folder, self.config.model, self.dataset.tokenizer)
 
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must have in common with this run."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, PlannedBatch
 from ledeline.data.dataset import Batch
-from ledeline.model.layers.dropout import WHOLE, Share
+from ledeline.model.layers.dropout import WHOLE_BATCH, Share
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import Losses, System
 from ledeline.text.subwords import UNK
@@ -102,7 +102,7 @@ class EagerSteps:
             model.share_batches(Share(world.rank, world.size, batch.num_pairs))
             self._step(model.pairs(batch), world.size / batch.num_pairs)
         else:
-            model.share_batches(WHOLE)
+            model.share_batches(WHOLE_BATCH)
             self._step(model.pairs(_PLACEHOLDER), 0.0, torch.zeros(1, device=model.device))
         num_tokens = int((batch.headline_lengths + 1).sum())
         self._step.accumulator.count(num_tokens, len(batch.sources))

@@ -12,7 +12,7 @@ from ledeline.inference.headliner import Headliner
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
 from ledeline.model.config import SystemConfig
-from ledeline.model.format.folder import describe, load_model
+from ledeline.model.format.folder import load_model, write_description
 from ledeline.model.format.pack import pack
 from ledeline.model.systems.gru import GruConfig, GruEncDec
 from ledeline.text.profiles import NATURAL
@@ -46,7 +46,7 @@ def gru(tmp_path: Path) -> Path:
     tokenizer = Tokenizer(NATURAL, Subwords.learn(dict.fromkeys(letters, 1), 0))
     own = GruConfig(embedding_size=6, hidden_size=8, layers=1)
     config = SystemConfig.of(own, SourcePredictionConfig(c=3.0))
-    describe(folder, config, tokenizer)
+    write_description(folder, config, tokenizer)
     model = build(config, tokenizer.vocabulary_size, seed=4)
     for parameter in model.parameters():
         parameter.data *= 8  # far from uniform

@@ -18,8 +18,8 @@ from ledeline.config import SearchConfig
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner, Options
-from ledeline.model.format.folder import describe, load_model
-from ledeline.model.format.int8 import quantised
+from ledeline.model.format.folder import load_model, write_description
+from ledeline.model.format.int8 import quantize
 from ledeline.model.format.pack import pack
 from ledeline.model.format.weights import as_float32, as_stored
 from ledeline.runtime import engine
@@ -143,7 +143,7 @@ def levels_again(weight: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, T
     """Levels and scales of a weight; and those of the weight that they stand for."""
     stored = as_stored({"x": weight}, "int8", {})
     again = as_float32(stored, "int8", {})["x"]
-    return (stored["x"], stored["x.scale"].squeeze(1)), quantised(again)
+    return (stored["x"], stored["x.scale"].squeeze(1)), quantize(again)
 
 
 def assert_same(ones: tuple[Tensor, Tensor], others: tuple[Tensor, Tensor]) -> None:
@@ -185,10 +185,10 @@ class TestExactness:
     @pytest.mark.parametrize("seed", range(5))
     @pytest.mark.parametrize("scale", [1e-44, 1e-38, 3e-36, 1e-6, 0.1, 1.0, 1e4, 1e30])
     def test_random_matrices(self, scale: float, seed: int) -> None:
-        dice = torch.Generator().manual_seed(seed)
-        weight = torch.randn(200, 300, generator=dice)
+        generator = torch.Generator().manual_seed(seed)
+        weight = torch.randn(200, 300, generator=generator)
         weight[::7] **= 3  # few are large
-        weight *= torch.randn(200, 1, generator=dice).exp() * scale  # rows of unlike sizes
+        weight *= torch.randn(200, 1, generator=generator).exp() * scale  # rows of unlike sizes
         weight[::11] = 0
         weight[5, 1:] = 0
         assert_same(*levels_again(weight))
@@ -218,12 +218,12 @@ class TestExactness:
         found: list[tuple[Tensor, Tensor]] = []
 
         def noted(weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor]:
-            found.append(quantised(weight))
+            found.append(quantize(weight))
             return found[-1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "quantised", noted)
-            patch.setattr(engine, "Int8Product", noted)
+            patch.setattr(engine, "quantize", noted)
+            patch.setattr(engine, "Int8Linear", noted)
             engine.Engine(load_model(folder).model, "int8")
         return found
 
@@ -328,7 +328,7 @@ def test_what_is_shipped_is_installed() -> None:
 
 def test_the_description_names_the_system_and_its_add_ons(tmp_path: Path) -> None:
     system = encdec(spm=True, embedding_size=6, hidden_size=4)
-    describe(tmp_path, system, Tokenizer(NATURAL, Subwords([], "ab")))
+    write_description(tmp_path, system, Tokenizer(NATURAL, Subwords([], "ab")))
     assert (tmp_path / "model.json").read_text() == (
         '{\n  "format": "ledeline-model",\n  "version": 3,\n  "system": "encdec",\n'
         '  "addons": [\n    "spm"\n  ],\n  "profile": "natural",\n  "vocabulary": 8\n}\n'

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import unrolled
 from ledeline.model.gpu import dispatch
 from ledeline.model.layers.dropout import Share
-from unrolled import Answers, Case, same, values
+from unrolled import Case, Tensors, same, values
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FAST: dispatch.KernelMode = "fused" if DEVICE == "cuda" else "interpreted"
@@ -35,22 +35,29 @@ def case(**sizes: Any) -> Case:
     return unrolled.case(**{**usual, **sizes})
 
 
-def answers(one: Case, way: dispatch.KernelMode, owed: Tensor | None = None) -> Answers:
-    with dispatch.kernel_mode(way):
-        return one.answers(plain=False, owed=owed)
+def values_and_gradients(
+    one: Case, mode: dispatch.KernelMode, grad_output: Tensor | None = None
+) -> Tensors:
+    with dispatch.kernel_mode(mode):
+        return one.values_and_gradients(autograd=False, grad_output=grad_output)
 
 
-def as_plain(one: Case, tolerance: float = 1e-5, owed: Tensor | None = None) -> None:
+def as_plain(one: Case, tolerance: float = 1e-5, grad_output: Tensor | None = None) -> None:
     """With one place to look at the scores do not matter: what they get is of rounding alone."""
     least = 1.0 if one.states.shape[1] == 1 else 0.0
-    same(answers(one, FAST, owed), answers(one, "plain", owed), tolerance, least)
+    same(
+        values_and_gradients(one, FAST, grad_output),
+        values_and_gradients(one, "plain", grad_output),
+        tolerance,
+        least,
+    )
 
 
 def close_in_low_precision(one: Case) -> None:
     """Products in 16 bits lose digits, but hardly more than they do in plain PyTorch."""
-    exact = answers(one, "plain")
+    exact = values_and_gradients(one, "plain")
     with torch.autocast(DEVICE, LOW):
-        found, plain = answers(one, FAST), answers(one, "plain")
+        found, plain = values_and_gradients(one, FAST), values_and_gradients(one, "plain")
     assert found["z"].dtype == plain["z"].dtype == LOW
     for name, value in exact.items():
         assert name in ("z", "alpha") or found[name].dtype == torch.float32, name
@@ -86,10 +93,10 @@ def place(one: Tensor) -> int:
 
 class TestFloat32:
     def test_a_share_of_the_dropout(self):
-        """Of several processes each has every so-manieth row of the factors, which lie apart."""
+        """Each of several processes has every n-th row of the mask, which is strided."""
         one = case(batch=3, length=3, steps=2, size=5)
         one.decoder.dropout.share = Share(1, 2, 6)
-        same(answers(one, FAST), answers(one, "plain"), 1e-5)
+        same(values_and_gradients(one, FAST), values_and_gradients(one, "plain"), 1e-5)
 
     @pytest.mark.parametrize("layers", [1, 2, 3])
     @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -128,10 +135,10 @@ class TestFloat32:
         one = case(
             layers=layers, batch=batch, length=length, steps=steps, size=size, dropout=dropout
         )
-        same(answers(one, FAST), answers(one, "plain"), 3e-5, least=1.0)
+        same(values_and_gradients(one, FAST), values_and_gradients(one, "plain"), 3e-5, least=1.0)
 
-    @pytest.mark.parametrize("owed", ["stretched", "turned", "some steps", "last step"])
-    def test_what_is_owed(self, owed):
+    @pytest.mark.parametrize("grad_output", ["stretched", "turned", "some steps", "last step"])
+    def test_incoming_gradients(self, grad_output):
         """In memory of any order; and to all steps the same, to some nothing."""
         one, shape = case(layers=1, batch=2, steps=4, size=5), (2, 4, 5)
         full = values(*shape).to(DEVICE, torch.float32)
@@ -141,9 +148,9 @@ class TestFloat32:
             "turned": full.transpose(0, 2).contiguous().transpose(0, 2),
             "some steps": full * torch.arange(4, device=DEVICE).remainder(2).view(-1, 1),
             "last step": full * last.view(-1, 1),
-        }[owed]
-        assert given.is_contiguous() == owed.endswith(("step", "steps"))
-        as_plain(one, owed=given)
+        }[grad_output]
+        assert given.is_contiguous() == grad_output.endswith(("step", "steps"))
+        as_plain(one, grad_output=given)
 
     def test_states_that_lie_apart(self):
         one = case(batch=3, length=5)
@@ -156,7 +163,7 @@ class TestFloat32:
         """What is looked at is one place, and nothing overflows. At z the signs are all there is."""
         one = case(length=9)
         one.states.data.mul_(1e3)
-        found, expected = answers(one, FAST), answers(one, "plain")
+        found, expected = values_and_gradients(one, FAST), values_and_gradients(one, "plain")
         assert expected["alpha"].max() > 0.99
         torch.testing.assert_close(found["alpha"], expected["alpha"], rtol=0, atol=1e-3)
         torch.testing.assert_close(found["z"], expected["z"], rtol=0, atol=1e-3)
@@ -170,9 +177,9 @@ class TestLowPrecision:
     def test_the_way_back_may_start_outside_or_inside_autocast(self):
         one = case()
         with torch.autocast(DEVICE, LOW):
-            inside = answers(one, FAST)
+            inside = values_and_gradients(one, FAST)
             with dispatch.kernel_mode(FAST):
-                z, _ = one.unroll(plain=False)
+                z, _ = one.unroll(autograd=False)
         outside = torch.autograd.grad(z, one.states, values(*z.shape).to(z))[0]
         assert torch.equal(outside, inside["states"])
 
@@ -181,14 +188,14 @@ class TestGradients:
     def test_no_two_share_memory(self):
         """They are clipped in place."""
         one = case(layers=3, steps=1)
-        found = answers(one, FAST)
+        found = values_and_gradients(one, FAST)
         assert len({place(found[name]) for name in one.leaves}) == len(one.leaves)
 
     def test_the_way_back_may_be_gone_twice(self):
         one = case()
         leaves = list(one.leaves.values())
         with dispatch.kernel_mode(FAST):
-            loss = one.unroll(plain=False)[0].square().sum()
+            loss = one.unroll(autograd=False)[0].square().sum()
         first = torch.autograd.grad(loss, leaves, retain_graph=True)
         second = torch.autograd.grad(loss, leaves)
         assert all(map(torch.equal, first, second))
@@ -196,14 +203,14 @@ class TestGradients:
     def test_a_gradient_of_the_gradient_is_refused(self):
         one = case()
         with dispatch.kernel_mode(FAST):
-            loss = one.unroll(plain=False)[0].square().sum()
+            loss = one.unroll(autograd=False)[0].square().sum()
         first = torch.autograd.grad(loss, one.states, create_graph=True)
         with pytest.raises(RuntimeError, match="once_differentiable"):
             first[0].sum().backward()
 
     def test_nothing_is_trained_through_alpha(self):
         with dispatch.kernel_mode(FAST):
-            z, alpha = case().unroll(plain=False)
+            z, alpha = case().unroll(autograd=False)
         assert z.requires_grad
         assert not alpha.requires_grad
 
@@ -211,15 +218,15 @@ class TestGradients:
         one = case()
         given = [*one.leaves.values(), one.words]
         before = [each.detach().clone() for each in given]
-        answers(one, FAST)
+        values_and_gradients(one, FAST)
         assert all(map(torch.equal, given, before))
 
     def test_frozen_weights(self):
         one = case()
-        expected = answers(one, FAST)["states"]
+        expected = values_and_gradients(one, FAST)["states"]
         one.decoder.requires_grad_(False)
         with dispatch.kernel_mode(FAST):
-            z, _ = one.unroll(plain=False)
+            z, _ = one.unroll(autograd=False)
         found = torch.autograd.grad(z, one.states, values(*z.shape).to(z))[0]
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
@@ -228,9 +235,9 @@ class TestWhatIsKept:
     def test_nothing_without_gradients(self):
         one = case()
         with dispatch.kernel_mode(FAST):
-            expected = one.unroll(plain=False)
+            expected = one.unroll(autograd=False)
             with torch.no_grad(), Made() as made:
-                found = one.unroll(plain=False)
+                found = one.unroll(autograd=False)
         assert not made.kept(*found, *one.leaves.values())
         for each, other in zip(found, expected, strict=True):
             assert not each.requires_grad
@@ -239,7 +246,7 @@ class TestWhatIsKept:
     def test_it_goes_with_the_gradients(self):
         one = case(dropout=0.0)
         with dispatch.kernel_mode(FAST), Made() as made:
-            z, alpha = one.unroll(plain=False)
+            z, alpha = one.unroll(autograd=False)
         leaves = one.leaves.values()
         assert made.kept(z, alpha, *leaves)
         z.sum().backward()
@@ -257,13 +264,13 @@ class TestChoice:
             raise AssertionError("the kernels ran")
 
         monkeypatch.setattr(decoder, "unroll", fail)
-        monkeypatch.setattr(dispatch, "LONGEST", 4)
+        monkeypatch.setattr(dispatch, "MAX_SOURCE", 4)
         one = case(**given)
-        found, expected = answers(one, FAST), answers(one, "plain")
+        found, expected = values_and_gradients(one, FAST), values_and_gradients(one, "plain")
         assert all(torch.equal(found[name], value) for name, value in expected.items())
-        answers(case(), "plain")
+        values_and_gradients(case(), "plain")
         with pytest.raises(AssertionError, match="the kernels ran"):
-            answers(case(), FAST)
+            values_and_gradients(case(), FAST)
 
 
 @needs_gpu
@@ -281,5 +288,5 @@ class TestCuda:
     def test_cuda_bit_for_bit_each_time(self):
         one = case(batch=256, length=44, steps=44, size=400)
         with torch.autocast("cuda", torch.bfloat16):
-            first, second = answers(one, FAST), answers(one, FAST)
+            first, second = values_and_gradients(one, FAST), values_and_gradients(one, FAST)
         assert all(torch.equal(first[name], second[name]) for name in first)

@@ -37,16 +37,16 @@ def kernels(ids: Tensor, weight: Tensor) -> Tensor:
         return embedding.embed(ids, weight)
 
 
-def gradient(run: Callable[[Tensor, Tensor], Tensor], ids: Tensor, owed: Tensor, types: int):
-    """What a weight of so many types is owed, all in the type of what is owed."""
-    weight = torch.zeros(types, owed.shape[-1], dtype=owed.dtype, device=DEVICE)
-    return torch.autograd.grad(run(ids, weight.requires_grad_()), weight, owed)[0]
+def gradient(run: Callable[[Tensor, Tensor], Tensor], ids: Tensor, grad_output: Tensor, types: int):
+    """The gradient of a weight of so many types, in the type of the incoming gradient."""
+    weight = torch.zeros(types, grad_output.shape[-1], dtype=grad_output.dtype, device=DEVICE)
+    return torch.autograd.grad(run(ids, weight.requires_grad_()), weight, grad_output)[0]
 
 
 def whole(*shape: int) -> Tensor:
     """Whole numbers, none of them 0: their sums are exact in any order."""
-    dice = torch.Generator().manual_seed(3)
-    return (torch.randint(1, 9, shape, generator=dice) * 2 - 9).float().to(DEVICE)
+    generator = torch.Generator().manual_seed(3)
+    return (torch.randint(1, 9, shape, generator=generator) * 2 - 9).float().to(DEVICE)
 
 
 def numbers(*shape: int) -> Tensor:
@@ -54,18 +54,18 @@ def numbers(*shape: int) -> Tensor:
 
 
 def shuffled(runs: Sequence[int], rows: int = 1) -> Tensor:
-    """Ids 1, 3, 5 ..., each so many times: others lie before, between and behind. (B, J)."""
+    """Ids 1, 3, 5 ..., each so many times: others lie before, between and after. (B, J)."""
     ids = [2 * number + 1 for number, run in enumerate(runs) for _ in range(run)]
     random.Random(4).shuffle(ids)
     return torch.tensor(ids, dtype=torch.int64, device=DEVICE).view(rows, -1)
 
 
 def exactly_as_torch(ids: Tensor, types: int, size: int = 2) -> None:
-    owed = whole(*ids.shape, size)
-    found = gradient(kernels, ids, owed, types)
+    grad_output = whole(*ids.shape, size)
+    found = gradient(kernels, ids, grad_output, types)
     assert found.shape == (types, size)
     assert found.dtype == torch.float32
-    assert torch.equal(found, gradient(functional.embedding, ids, owed, types))
+    assert torch.equal(found, gradient(functional.embedding, ids, grad_output, types))
     assert found[ids.unique()].any()
 
 
@@ -108,11 +108,11 @@ class TestRuns:
 
     @pytest.mark.parametrize("types", [1, 3, 20, 1000])
     def test_values_that_round(self, types):
-        dice = torch.Generator().manual_seed(5)
-        ids = torch.randint(types, (5, 41), generator=dice).to(DEVICE)
-        owed = numbers(5, 41, 3)
-        found = gradient(kernels, ids, owed, types)
-        expected = gradient(functional.embedding, ids, owed.double(), types)
+        generator = torch.Generator().manual_seed(5)
+        ids = torch.randint(types, (5, 41), generator=generator).to(DEVICE)
+        grad_output = numbers(5, 41, 3)
+        found = gradient(kernels, ids, grad_output, types)
+        expected = gradient(functional.embedding, ids, grad_output.double(), types)
         assert (found - expected).abs().max() <= 1e-6 * expected.abs().max()
 
     def test_the_order_of_a_sum_hangs_on_the_places_alone(self):
@@ -121,8 +121,11 @@ class TestRuns:
         The interpreter adds one after the other; a GPU adds in pairs.
         """
         ids = torch.tensor([[3, 1, 3, 1, 3, 1]], device=DEVICE)
-        owed = torch.tensor([1e8, 1.0, 1.0, 1e8, -1e8, -1e8], device=DEVICE).view(1, 6, 1)
-        for values, in_turn in ((owed, [0, 0]), (owed[:, [0, 1, 4, 3, 2, 5]], [0, 1])):
+        grad_output = torch.tensor([1e8, 1.0, 1.0, 1e8, -1e8, -1e8], device=DEVICE).view(1, 6, 1)
+        for values, in_turn in (
+            (grad_output, [0, 0]),
+            (grad_output[:, [0, 1, 4, 3, 2, 5]], [0, 1]),
+        ):
             first = gradient(kernels, ids, values, 4)
             sums = first[[1, 3]].flatten().tolist()
             assert sums == in_turn or (DEVICE == "cuda" and set(sums) <= {0.0, 1.0})
@@ -132,16 +135,16 @@ class TestRuns:
     @pytest.mark.parametrize("place", [0, 3, C - 1, C, 2 * C + 4])
     def test_what_is_not_finite_stays_in_its_row(self, value, place):
         ids = torch.arange(3 * C, device=DEVICE).div(6, rounding_mode="floor").view(1, -1)
-        owed = whole(1, 3 * C, 2)
-        expected = gradient(kernels, ids, owed, 16)
-        owed[0, place, 1] = value
-        found = gradient(kernels, ids, owed, 16)
+        grad_output = whole(1, 3 * C, 2)
+        expected = gradient(kernels, ids, grad_output, 16)
+        grad_output[0, place, 1] = value
+        found = gradient(kernels, ids, grad_output, 16)
         expected[place // 6, 1] = value
         assert torch.equal(found.nan_to_num(1e9), expected.nan_to_num(1e9))
 
     @pytest.mark.parametrize("length", [1, 5, C - 1, C, C + 1, 2 * C])
     def test_nothing_behind_the_ids_counts(self, length, monkeypatch):
-        """There, more of the last one; and behind what is set aside, nothing that is a number."""
+        """There, more of the last one; and after the partial sums, nothing that is a number."""
         real, real_empty = Tensor.sort, Tensor.new_empty
 
         def with_more(ids: Tensor, **options: bool) -> tuple[Tensor, Tensor]:
@@ -156,17 +159,17 @@ class TestRuns:
 
         monkeypatch.setattr(Tensor, "sort", with_more)
         monkeypatch.setattr(Tensor, "new_empty", nothing)
-        ids, owed = torch.full((1, length), 2, device=DEVICE), whole(1, length, 2)
-        found = gradient(kernels, ids, owed, 4)
-        assert torch.equal(found[2], owed.sum((0, 1)))
+        ids, grad_output = torch.full((1, length), 2, device=DEVICE), whole(1, length, 2)
+        found = gradient(kernels, ids, grad_output, 4)
+        assert torch.equal(found[2], grad_output.sum((0, 1)))
         assert not found[[0, 1, 3]].any()
 
 
 class TestSizes:
     @pytest.mark.parametrize("types", [32767, 32768, 32769, 70000])
     def test_types_beyond_16_bits(self, types):
-        dice = torch.Generator().manual_seed(5)
-        ids = torch.randint(types, (2, 20), generator=dice).to(DEVICE)
+        generator = torch.Generator().manual_seed(5)
+        ids = torch.randint(types, (2, 20), generator=generator).to(DEVICE)
         ids[:, ::5] = types - 1
         ids[:, 1::5] = 0
         exactly_as_torch(ids, types, 1)
@@ -203,16 +206,16 @@ class TestWhatIsOwed:
     def test_the_same_to_all(self):
         """As a sum hands it down: one number, stretched."""
         ids = shuffled([7, 40, 3], 5)
-        owed = torch.full((), 0.5, device=DEVICE).expand(5, 10, 3)
-        found = gradient(kernels, ids, owed, 7)
+        grad_output = torch.full((), 0.5, device=DEVICE).expand(5, 10, 3)
+        found = gradient(kernels, ids, grad_output, 7)
         assert torch.equal(found, 0.5 * ids.flatten().bincount(minlength=7)[:, None].expand(7, 3))
 
     @pytest.mark.parametrize("dimensions", [(0, 1), (1, 2), (0, 2)])
     def test_lying_apart(self, dimensions):
-        ids, owed = shuffled([7, 40, 3], 5), whole(5, 10, 3)
-        apart = owed.transpose(*dimensions).contiguous().transpose(*dimensions)
+        ids, grad_output = shuffled([7, 40, 3], 5), whole(5, 10, 3)
+        apart = grad_output.transpose(*dimensions).contiguous().transpose(*dimensions)
         assert not apart.is_contiguous()
-        expected = gradient(functional.embedding, ids, owed, 7)
+        expected = gradient(functional.embedding, ids, grad_output, 7)
         assert torch.equal(gradient(kernels, ids, apart, 7), expected)
 
     @pytest.mark.parametrize("cut", [(slice(None), slice(3, 9)), (slice(1, None, 2), slice(4, 5))])
@@ -225,16 +228,16 @@ class TestWhatIsOwed:
     def test_in_16_bits(self, dtype):
         """They are still added up in 32: in 16, the sum would not get beyond 2048 or 256."""
         ids = torch.full((1, 3072), 2, device=DEVICE)
-        owed = torch.ones(1, 3072, 1, dtype=dtype, device=DEVICE)
-        found = gradient(kernels, ids, owed, 4)
+        grad_output = torch.ones(1, 3072, 1, dtype=dtype, device=DEVICE)
+        found = gradient(kernels, ids, grad_output, 4)
         assert found.dtype == dtype
         assert found.flatten().tolist() == [0, 0, 3072, 0]
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
     def test_in_16_bits_as_in_32(self, dtype):
-        ids, owed = shuffled([7, 40, 3], 5), numbers(5, 10, 9).to(dtype)
-        found = gradient(kernels, ids, owed, 7)
-        assert torch.equal(found, gradient(kernels, ids, owed.float(), 7).to(dtype))
+        ids, grad_output = shuffled([7, 40, 3], 5), numbers(5, 10, 9).to(dtype)
+        found = gradient(kernels, ids, grad_output, 7)
+        assert torch.equal(found, gradient(kernels, ids, grad_output.float(), 7).to(dtype))
 
 
 class TestWhatIsKept:
@@ -269,10 +272,10 @@ class TestWhatIsKept:
             first.sum().backward()
 
     def test_what_it_is_given_stays_as_it_is(self):
-        ids, owed = shuffled([7, 40, 3]), numbers(1, 50, 3)
-        before = ids.clone(), owed.clone()
-        gradient(kernels, ids, owed, 7)
-        assert all(map(torch.equal, (ids, owed), before))
+        ids, grad_output = shuffled([7, 40, 3]), numbers(1, 50, 3)
+        before = ids.clone(), grad_output.clone()
+        gradient(kernels, ids, grad_output, 7)
+        assert all(map(torch.equal, (ids, grad_output), before))
 
 
 class TestChoice:
@@ -322,12 +325,12 @@ class TestChoice:
 
 def drawn(kind: str, batch: int = 256, length: int = 44, types: int = 5131) -> Tensor:
     """Ids as in a batch of the paper's size."""
-    dice = torch.Generator().manual_seed(6)
+    generator = torch.Generator().manual_seed(6)
     if kind == "one type":
         return torch.full((batch, length), 5, device=DEVICE)
-    ids = torch.randint(7 if kind == "7 types" else types, (batch, length), generator=dice)
+    ids = torch.randint(7 if kind == "7 types" else types, (batch, length), generator=generator)
     if kind == "padded":  # as the SPM's targets
-        ids[torch.rand(batch, length, generator=dice) < 0.6] = 0
+        ids[torch.rand(batch, length, generator=generator) < 0.6] = 0
     return ids.to(DEVICE)
 
 
@@ -338,10 +341,10 @@ KINDS = ("uniform", "padded", "7 types", "one type")
 class TestCuda:
     @pytest.mark.parametrize("kind", KINDS)
     def test_cuda_at_paper_size(self, kind):
-        ids, owed = drawn(kind), numbers(256, 44, 200)
-        found = gradient(kernels, ids, owed, 5131)
+        ids, grad_output = drawn(kind), numbers(256, 44, 200)
+        found = gradient(kernels, ids, grad_output, 5131)
         expected = torch.zeros(5131, 200, dtype=torch.float64, device=DEVICE)
-        expected.index_add_(0, ids.flatten(), owed.flatten(0, 1).double())
+        expected.index_add_(0, ids.flatten(), grad_output.flatten(0, 1).double())
         assert (found - expected).abs().max() <= 1e-6 * expected.abs().max()
         absent = torch.ones(5131, dtype=torch.bool, device=DEVICE)
         absent[ids.flatten()] = False
@@ -350,10 +353,10 @@ class TestCuda:
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize(("batch", "length"), [(256, 44), (1024, 64), (3, 17), (1, 1)])
     def test_cuda_bit_for_bit_each_time(self, kind, batch, length):
-        ids, owed = drawn(kind, batch, length), numbers(batch, length, 200)
-        first = gradient(kernels, ids, owed, 5131)
+        ids, grad_output = drawn(kind, batch, length), numbers(batch, length, 200)
+        first = gradient(kernels, ids, grad_output, 5131)
         for _ in range(5):
-            assert torch.equal(gradient(kernels, ids, owed, 5131), first)
+            assert torch.equal(gradient(kernels, ids, grad_output, 5131), first)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_cuda_whole_numbers(self, kind):
@@ -361,17 +364,17 @@ class TestCuda:
 
     def test_cuda_in_a_graph(self):
         """Captured with other ids than those it is replayed with."""
-        ids, owed, stream = drawn("uniform"), numbers(256, 44, 200), torch.cuda.Stream()
+        ids, grad_output, stream = drawn("uniform"), numbers(256, 44, 200), torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(stream):
-            gradient(kernels, ids, owed, 5131)
+            gradient(kernels, ids, grad_output, 5131)
             with torch.cuda.graph(graph, stream=stream):
-                found = gradient(kernels, ids, owed, 5131)
+                found = gradient(kernels, ids, grad_output, 5131)
         torch.cuda.synchronize()
         for kind in KINDS:
             ids.copy_(drawn(kind))
-            expected = gradient(kernels, ids, owed, 5131)
+            expected = gradient(kernels, ids, grad_output, 5131)
             graph.replay()
             torch.cuda.synchronize()
             assert torch.equal(found, expected)
@@ -381,13 +384,13 @@ class TestCuda:
 
         def compiled() -> list[int]:
             device = torch.cuda.current_device()
-            every = (embedding._add_chunk, embedding._add_set_aside)
+            every = (embedding._add_chunk, embedding._add_partial_sums)
             return [len(one.device_caches[device][0]) for one in every]
 
         gradient(kernels, drawn("7 types", 5, 3), numbers(5, 3, 24), 5131)
         before = compiled()
         assert min(before) > 0
         for batch, length in ((1, 1), (16, 16), (2, 17), (256, 44)):
-            ids, owed = drawn("7 types", batch, length), numbers(batch, length, 24)
-            gradient(kernels, ids, owed, 5131)
+            ids, grad_output = drawn("7 types", batch, length), numbers(batch, length, 24)
+            gradient(kernels, ids, grad_output, 5131)
         assert compiled() == before

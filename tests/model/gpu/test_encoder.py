@@ -24,7 +24,7 @@ pytestmark = [
 ]
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 
-Answers = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 Outputs = tuple[Tensor, Tensor, Tensor]
 
 
@@ -38,16 +38,16 @@ def kernels(lstm: nn.LSTM, values: Tensor) -> Outputs:
 def definition(lstm: nn.LSTM, values: Tensor) -> Outputs:
     """`h_i = fwd_i + bwd_i`, and the same of the ends."""
     both, (hidden, cell) = lstm(values)
-    forth, back = both.chunk(2, -1)
-    return forth + back, hidden[0] + hidden[1], cell[0] + cell[1]
+    forward, backward = both.chunk(2, -1)
+    return forward + backward, hidden[0] + hidden[1], cell[0] + cell[1]
 
 
 class Case(NamedTuple):
-    """A layer, what it reads, and what each of its outputs is owed."""
+    """A layer, its input, and the incoming gradient of each output."""
 
     lstm: nn.LSTM
     values: Tensor  # (B, I, D)
-    owed: Outputs  # (B, I, H), (B, H), (B, H)
+    grad_outputs: Outputs  # (B, I, H), (B, H), (B, H)
 
     @property
     def leaves(self) -> dict[str, Tensor]:
@@ -57,26 +57,28 @@ class Case(NamedTuple):
         """The same in float64, where nothing of note is rounded."""
         double = self.values.detach().double().requires_grad_()
         return Case(
-            copy.deepcopy(self.lstm).double(), double, tuple(one.double() for one in self.owed)
+            copy.deepcopy(self.lstm).double(),
+            double,
+            tuple(one.double() for one in self.grad_outputs),
         )
 
-    def answers(
+    def values_and_gradients(
         self, run: Callable[[nn.LSTM, Tensor], Outputs], used: tuple[str, ...] = OUTPUTS
-    ) -> Answers:
+    ) -> Tensors:
         """The outputs, and the gradients of a loss that uses some of them."""
         outputs = dict(zip(OUTPUTS, run(self.lstm, self.values), strict=True))
-        owed = dict(zip(OUTPUTS, self.owed, strict=True))
+        grad_outputs = dict(zip(OUTPUTS, self.grad_outputs, strict=True))
         gradients = torch.autograd.grad(
             [outputs[name] for name in used],
             list(self.leaves.values()),
-            [owed[name].to(outputs[name].dtype) for name in used],
+            [grad_outputs[name].to(outputs[name].dtype) for name in used],
         )
         return {**outputs, **dict(zip(self.leaves, gradients, strict=True))}
 
 
 def numbers(*shape: int, number: int = 9) -> Tensor:
-    dice = torch.Generator().manual_seed(number)
-    return torch.randn(shape, generator=dice).to(DEVICE)
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(shape, generator=generator).to(DEVICE)
 
 
 def case(batch: int = 3, length: int = 3, width: int = 5, size: int = 6) -> Case:
@@ -85,15 +87,15 @@ def case(batch: int = 3, length: int = 3, width: int = 5, size: int = 6) -> Case
     for number, parameter in enumerate(lstm.parameters()):
         scale = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
         parameter.data.copy_(scale * numbers(*parameter.shape, number=number))
-    owed = (batch, length, size), (batch, size), (batch, size)
+    grad_outputs = (batch, length, size), (batch, size), (batch, size)
     return Case(
         lstm,
         numbers(batch, length, width, number=20).requires_grad_(),
-        tuple(numbers(*shape, number=21 + n) for n, shape in enumerate(owed)),
+        tuple(numbers(*shape, number=21 + n) for n, shape in enumerate(grad_outputs)),
     )
 
 
-def same(found: Answers, expected: Answers, tolerance: float = 1e-5) -> None:
+def same(found: Tensors, expected: Tensors, tolerance: float = 1e-5) -> None:
     """All alike, each within the tolerance times its own largest value, or a tenth.
 
     The two directions may cancel each other, and leave little but rounding.
@@ -108,11 +110,11 @@ def same(found: Answers, expected: Answers, tolerance: float = 1e-5) -> None:
 
 def close_in_low_precision(one: Case) -> None:
     """Products in 16 bits lose digits, but hardly more than they do in torch's own LSTM."""
-    exact = one.exact().answers(definition)
+    exact = one.exact().values_and_gradients(definition)
     with torch.autocast(DEVICE, LOW):
-        found = one.answers(kernels)
+        found = one.values_and_gradients(kernels)
         # torch has no LSTM in float16 on a CPU
-        plain = one.answers(definition) if DEVICE == "cuda" else exact
+        plain = one.values_and_gradients(definition) if DEVICE == "cuda" else exact
     assert found["states"].dtype == found["last state"].dtype == LOW
     assert found["last cell"].dtype == torch.float32
     for name, value in exact.items():
@@ -128,7 +130,7 @@ class TestFloat32:
     )
     def test_as_torch(self, batch, length, width, size):
         one = case(batch, length, width, size)
-        same(one.answers(kernels), one.exact().answers(definition))
+        same(one.values_and_gradients(kernels), one.exact().values_and_gradients(definition))
 
     @settings(max_examples=8)
     @given(
@@ -141,7 +143,7 @@ class TestFloat32:
     @example(batch=2, length=2, width=8, size=16)
     def test_in_any_size(self, batch, length, width, size):
         one = case(batch, length, width, size)
-        same(one.answers(kernels), one.exact().answers(definition))
+        same(one.values_and_gradients(kernels), one.exact().values_and_gradients(definition))
 
     @pytest.mark.parametrize("length", [1, 3])
     @pytest.mark.parametrize(
@@ -151,23 +153,30 @@ class TestFloat32:
     )
     def test_some_outputs_unused(self, used, length):
         one = case(length=length)
-        same(one.answers(kernels, used), one.exact().answers(definition, used))
+        same(
+            one.values_and_gradients(kernels, used),
+            one.exact().values_and_gradients(definition, used),
+        )
 
     def test_the_same_is_owed_to_all(self):
         """As a sum hands it down: one number, stretched."""
         one = case(batch=4)
-        stretched = tuple(torch.full((), 0.5, device=DEVICE).expand_as(each) for each in one.owed)
+        stretched = tuple(
+            torch.full((), 0.5, device=DEVICE).expand_as(each) for each in one.grad_outputs
+        )
         assert all(set(each.stride()) == {0} for each in stretched)
-        one = one._replace(owed=stretched)
-        same(one.answers(kernels), one.exact().answers(definition))
+        one = one._replace(grad_outputs=stretched)
+        same(one.values_and_gradients(kernels), one.exact().values_and_gradients(definition))
 
     def test_what_is_owed_lies_apart(self):
         one = case(batch=4)
-        turned = tuple(each.transpose(0, 1).contiguous().transpose(0, 1) for each in one.owed)
+        turned = tuple(
+            each.transpose(0, 1).contiguous().transpose(0, 1) for each in one.grad_outputs
+        )
         assert not any(each.is_contiguous() for each in turned)
         same(
-            one._replace(owed=turned).answers(kernels),
-            one.exact().answers(definition),
+            one._replace(grad_outputs=turned).values_and_gradients(kernels),
+            one.exact().values_and_gradients(definition),
         )
 
     @pytest.mark.parametrize("dimensions", [(0, 1), (1, 2), (0, 2)])
@@ -175,16 +184,16 @@ class TestFloat32:
         one = case(batch=4)
         apart = one.values.detach().transpose(*dimensions).contiguous().transpose(*dimensions)
         assert not apart.is_contiguous()
-        found = one._replace(values=apart.requires_grad_()).answers(kernels)
-        same(found, one.exact().answers(definition))
+        found = one._replace(values=apart.requires_grad_()).values_and_gradients(kernels)
+        same(found, one.exact().values_and_gradients(definition))
 
     def test_a_layer_on_a_layer(self):
         def gradients(
             run: Callable[[nn.LSTM, Tensor], Outputs], below: Case, above: Case
-        ) -> Answers:
+        ) -> Tensors:
             states, *_ = run(above.lstm, run(below.lstm, below.values)[0])
             leaves = below.leaves
-            found = torch.autograd.grad(states, list(leaves.values()), above.owed[0])
+            found = torch.autograd.grad(states, list(leaves.values()), above.grad_outputs[0])
             return dict(zip(leaves, found, strict=True))
 
         below, above = case(), case(width=6)
@@ -202,7 +211,7 @@ class TestLowPrecision:
         low = one._replace(values=values.requires_grad_())
         exact = one._replace(values=values.detach().float().requires_grad_())
         with torch.autocast(DEVICE, LOW):
-            found, expected = low.answers(kernels), exact.answers(kernels)
+            found, expected = low.values_and_gradients(kernels), exact.values_and_gradients(kernels)
         assert found["values"].dtype == LOW
         expected["values"] = expected["values"].to(LOW)
         assert all(torch.equal(found[name], value) for name, value in expected.items())
@@ -210,12 +219,13 @@ class TestLowPrecision:
     def test_the_way_back_may_start_outside_or_inside_autocast(self):
         one = case()
         with torch.autocast(DEVICE, LOW):
-            inside = one.answers(kernels)
+            inside = one.values_and_gradients(kernels)
             states, hidden, cell = kernels(one.lstm, one.values)
-        owed = [
-            each.to(out.dtype) for each, out in zip(one.owed, (states, hidden, cell), strict=True)
+        grad_outputs = [
+            each.to(out.dtype)
+            for each, out in zip(one.grad_outputs, (states, hidden, cell), strict=True)
         ]
-        outside = torch.autograd.grad([states, hidden, cell], one.values, owed)[0]
+        outside = torch.autograd.grad([states, hidden, cell], one.values, grad_outputs)[0]
         assert torch.equal(outside, inside["values"])
 
 
@@ -224,7 +234,7 @@ class TestGradients:
         """They are clipped in place."""
         one = case()
         found = torch.autograd.grad(
-            kernels(one.lstm, one.values), list(one.leaves.values()), one.owed
+            kernels(one.lstm, one.values), list(one.leaves.values()), one.grad_outputs
         )
         assert len({each.untyped_storage().data_ptr() for each in found}) == len(one.leaves)
 
@@ -245,9 +255,9 @@ class TestGradients:
 
     def test_what_it_is_given_stays_as_it_is(self):
         one = case()
-        given = [*one.leaves.values(), *one.owed]
+        given = [*one.leaves.values(), *one.grad_outputs]
         before = [each.detach().clone() for each in given]
-        one.answers(kernels)
+        one.values_and_gradients(kernels)
         assert all(map(torch.equal, given, before))
 
     @pytest.mark.parametrize("guard", [torch.no_grad, torch.inference_mode])
@@ -261,9 +271,9 @@ class TestGradients:
 
     def test_frozen_weights(self):
         one = case()
-        expected = one.answers(kernels)["values"]
+        expected = one.values_and_gradients(kernels)["values"]
         one.lstm.requires_grad_(False)
-        found = torch.autograd.grad(kernels(one.lstm, one.values), one.values, one.owed)[0]
+        found = torch.autograd.grad(kernels(one.lstm, one.values), one.values, one.grad_outputs)[0]
         assert torch.equal(found, expected)
 
 
@@ -272,7 +282,7 @@ class TestCuda:
     @pytest.mark.parametrize(("batch", "length"), [(256, 44), (300, 130), (1, 61), (64, 7)])
     def test_cuda_at_paper_size(self, batch, length):
         one = case(batch, length, 200, 400)
-        same(one.answers(kernels), one.exact().answers(definition), 3e-5)
+        same(one.values_and_gradients(kernels), one.exact().values_and_gradients(definition), 3e-5)
 
     @pytest.mark.parametrize(("batch", "length"), [(256, 44), (3, 16)])
     def test_cuda_at_paper_size_in_bfloat16(self, batch, length):
@@ -281,5 +291,5 @@ class TestCuda:
     def test_cuda_bit_for_bit_each_time(self):
         one = case(256, 44, 200, 400)
         with torch.autocast("cuda", torch.bfloat16):
-            first, second = one.answers(kernels), one.answers(kernels)
+            first, second = one.values_and_gradients(kernels), one.values_and_gradients(kernels)
         assert all(torch.equal(first[name], second[name]) for name in first)

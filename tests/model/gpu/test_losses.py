@@ -28,7 +28,7 @@ WIDE = 2100  # more than a block of any kernel, and no multiple of one
 pytestmark = pytest.mark.skipif(not dispatch.has_triton(), reason="needs Triton")
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 
-Answers = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 
 
 class Case(NamedTuple):
@@ -38,10 +38,12 @@ class Case(NamedTuple):
     output: torch.nn.Linear
     spm: SourcePrediction
     pairs: Pairs
-    owed: Tensor  # (B, J): what each step's loss is owed, in its first column also each pair's
+    grad_output: (
+        Tensor  # (B, J): incoming gradient of each step's loss; the first column, of each pair's
+    )
 
-    def losses(self, way: dispatch.KernelMode) -> tuple[Tensor, Tensor]:
-        with dispatch.kernel_mode(way):
+    def losses(self, mode: dispatch.KernelMode) -> tuple[Tensor, Tensor]:
+        with dispatch.kernel_mode(mode):
             return (
                 token_losses(self.attentional, self.output, self.pairs.targets),
                 source_losses(self.attentional, self.spm.output, self.pairs, self.spm.c),
@@ -52,16 +54,16 @@ class Case(NamedTuple):
         named = (*self.output.named_parameters("output"), *self.spm.named_parameters("spm"))
         return {"attentional": self.attentional, **dict(named)}
 
-    def answers(self, way: dispatch.KernelMode) -> Answers:
+    def values_and_gradients(self, mode: dispatch.KernelMode) -> Tensors:
         """Both losses and all gradients; those of the attentional for each head."""
-        target, source = self.losses(way)
+        target, source = self.losses(mode)
         answers = {"target": target, "source": source}
-        for name, losses, owed, layer in (
-            ("target", target, self.owed, self.output),
-            ("source", source, self.owed[:, 0], self.spm.output),
+        for name, losses, grad_output, layer in (
+            ("target", target, self.grad_output, self.output),
+            ("source", source, self.grad_output[:, 0], self.spm.output),
         ):
             leaves = {"attentional": self.attentional, "weight": layer.weight, "bias": layer.bias}
-            gradients = torch.autograd.grad((losses * owed).sum(), list(leaves.values()))
+            gradients = torch.autograd.grad((losses * grad_output).sum(), list(leaves.values()))
             answers |= {f"{name} {leaf}": one for leaf, one in zip(leaves, gradients, strict=True)}
         return answers
 
@@ -86,10 +88,10 @@ def case(
     output = torch.nn.Linear(size, vocabulary, device=DEVICE)
     for number, parameter in enumerate((*output.parameters(), *spm.parameters())):
         parameter.data.copy_(scale * values(*parameter.shape, number=number))
-    dice = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
 
     def words(width: int) -> Tensor:
-        return torch.randint(vocabulary, (batch, width), generator=dice).to(DEVICE)
+        return torch.randint(vocabulary, (batch, width), generator=generator).to(DEVICE)
 
     def mask(width: int) -> Tensor:
         return (torch.arange(width) < 1 + torch.arange(batch).unsqueeze(1) % width).to(DEVICE)
@@ -103,8 +105,8 @@ def case(
         headline_mask=mask(steps),
     )
     attentional = values(batch, steps, size, number=7).to(DEVICE).requires_grad_()
-    owed = values(batch, steps, number=8).to(DEVICE)
-    return Case(attentional, output, spm, pairs, owed)
+    grad_output = values(batch, steps, number=8).to(DEVICE)
+    return Case(attentional, output, spm, pairs, grad_output)
 
 
 def paper(steps: int = 44, batch: int = 256) -> Case:
@@ -112,10 +114,10 @@ def paper(steps: int = 44, batch: int = 256) -> Case:
     one = case(
         vocabulary=5131, batch=batch, length=44, steps=steps, size=400, masked=False, scale=0.1
     )
-    return one._replace(owed=torch.full_like(one.owed, 1 / batch))
+    return one._replace(grad_output=torch.full_like(one.grad_output, 1 / batch))
 
 
-def same(found: Answers, expected: Answers, tolerance: float = 1e-5) -> None:
+def same(found: Tensors, expected: Tensors, tolerance: float = 1e-5) -> None:
     """All alike, each within the tolerance times its own largest value."""
     assert found.keys() == expected.keys()
     for name, one in expected.items():
@@ -127,9 +129,9 @@ def same(found: Answers, expected: Answers, tolerance: float = 1e-5) -> None:
 
 def close_in_low_precision(one: Case) -> None:
     """Products in 16 bits lose digits, but hardly more than they do in plain PyTorch."""
-    exact = one.answers("plain")
+    exact = one.values_and_gradients("plain")
     with torch.autocast(DEVICE, LOW):
-        found, plain = one.answers(FAST), one.answers("plain")
+        found, plain = one.values_and_gradients(FAST), one.values_and_gradients("plain")
     for name, value in exact.items():
         assert found[name].dtype == torch.float32, name
         allowed = max(0.002, 1.5 * (plain[name] - value).norm() / value.norm())
@@ -159,7 +161,7 @@ class TestFloat32:
     @pytest.mark.parametrize("masked", [True, False])
     def test_as_plain(self, vocabulary, masked):
         one = case(vocabulary=vocabulary, masked=masked)
-        same(one.answers(FAST), one.answers("plain"))
+        same(one.values_and_gradients(FAST), one.values_and_gradients("plain"))
 
     @settings(max_examples=8)
     @given(
@@ -174,7 +176,7 @@ class TestFloat32:
     @example(vocabulary=65, batch=2, steps=9, size=7, masked=True, c=10.0)
     def test_in_any_size(self, vocabulary, batch, steps, size, masked, c):
         one = case(vocabulary=vocabulary, batch=batch, steps=steps, size=size, masked=masked, c=c)
-        found, expected = one.answers(FAST), one.answers("plain")
+        found, expected = one.values_and_gradients(FAST), one.values_and_gradients("plain")
         for name, value in expected.items():  # some are nothing but what rounding left, so: 1
             torch.testing.assert_close(found[name], value, rtol=3e-5, atol=3e-5, msg=name)
 
@@ -184,7 +186,9 @@ class TestFloat32:
         wide = torch.cat([one.pairs.targets, one.pairs.targets], 1)
         apart = Pairs(**{**vars(one.pairs), "targets": wide[:, :5]})
         assert not apart.targets.is_contiguous()
-        same(one._replace(pairs=apart).answers(FAST), one.answers("plain"))
+        same(
+            one._replace(pairs=apart).values_and_gradients(FAST), one.values_and_gradients("plain")
+        )
 
     def test_feeds_that_lie_apart(self):
         one = case()
@@ -192,21 +196,28 @@ class TestFloat32:
             one.attentional.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_()
         )
         assert not attentional.is_contiguous()
-        same(one._replace(attentional=attentional).answers(FAST), one.answers("plain"))
+        same(
+            one._replace(attentional=attentional).values_and_gradients(FAST),
+            one.values_and_gradients("plain"),
+        )
 
     def test_nothing_owed(self):
         one = case()
-        answers = one._replace(owed=torch.zeros_like(one.owed)).answers(FAST)
+        answers = one._replace(grad_output=torch.zeros_like(one.grad_output)).values_and_gradients(
+            FAST
+        )
         assert not any(one.any() for name, one in answers.items() if " " in name)
 
     def test_a_step_that_does_not_count(self):
         one = case(masked=True)
         mask = one.pairs.target_mask
         other = torch.where(mask.unsqueeze(-1), one.attentional, -3 * one.attentional).detach()
-        changed = one._replace(attentional=other.requires_grad_(), owed=one.owed * mask)
+        changed = one._replace(
+            attentional=other.requires_grad_(), grad_output=one.grad_output * mask
+        )
         first, second = (
-            one._replace(owed=one.owed * mask).answers(FAST),
-            changed.answers(FAST),
+            one._replace(grad_output=one.grad_output * mask).values_and_gradients(FAST),
+            changed.values_and_gradients(FAST),
         )
         assert not torch.equal(first.pop("target"), second.pop("target"))
         assert all(torch.equal(second[name], one) for name, one in first.items())
@@ -219,13 +230,13 @@ class TestExtremes:
     @pytest.mark.parametrize("shift", [-1e4, 0.0, 1e4])
     @pytest.mark.parametrize("scale", [1.0, 100.0])
     def test_large_logits(self, scale, shift):
-        """Whole numbers, so that no product rounds and all that differs is what comes behind."""
+        """Whole numbers, so that no product rounds and all that differs is what comes after."""
         one = case(vocabulary=70, scale=scale)
         for leaf in one.leaves.values():
             leaf.data.round_()
         for layer in (one.output, one.spm.output):
             layer.bias.data += shift
-        found, expected = one.answers(FAST), one.answers("plain")
+        found, expected = one.values_and_gradients(FAST), one.values_and_gradients("plain")
         assert expected["target"].max() > 5 * scale
         for name, value in expected.items():
             torch.testing.assert_close(found[name], value, rtol=1e-5, atol=1e-5 * scale, msg=name)
@@ -236,7 +247,7 @@ class TestExtremes:
         target, source = one.losses(FAST)
         expected = torch.tensor(float(vocabulary), device=DEVICE).log()
         torch.testing.assert_close(target, expected.expand_as(target))
-        same(one.answers(FAST) | {"target": target}, one.answers("plain"))
+        same(one.values_and_gradients(FAST) | {"target": target}, one.values_and_gradients("plain"))
         assert source.min() > 0
 
     @pytest.mark.parametrize("place", [0, WIDE - 1])
@@ -247,7 +258,7 @@ class TestExtremes:
         one.pairs.sources.fill_(place)
         for layer in (one.output, one.spm.output):
             layer.bias.data[place] = 300.0
-        answers = one.answers(FAST)
+        answers = one.values_and_gradients(FAST)
         assert not answers["target"].any()
         assert not answers["target bias"].any()
         torch.testing.assert_close(answers["source"], torch.full_like(answers["source"], 0.1))
@@ -266,26 +277,26 @@ class TestLowPrecision:
         one = case(scale=0.3)
         low = one._replace(attentional=one.attentional.detach().to(LOW).requires_grad_())
         with torch.autocast(DEVICE, LOW):
-            found, expected = low.answers(FAST), one.answers(FAST)
+            found, expected = low.values_and_gradients(FAST), one.values_and_gradients(FAST)
         assert found["target attentional"].dtype == found["source attentional"].dtype == LOW
         assert all(torch.equal(found[name].float(), value) for name, value in expected.items())
 
     def test_the_way_back_may_start_outside_or_inside_autocast(self):
         one = case(scale=0.3)
         with torch.autocast(DEVICE, LOW):
-            inside = one.answers(FAST)
+            inside = one.values_and_gradients(FAST)
             target, _ = one.losses(FAST)
-        outside = torch.autograd.grad((target * one.owed).sum(), one.output.weight)[0]
+        outside = torch.autograd.grad((target * one.grad_output).sum(), one.output.weight)[0]
         assert torch.equal(outside, inside["target weight"])
 
-    @pytest.mark.parametrize("way", [FAST, "plain"])
-    def test_logits_are_never_in_float32(self, way):
+    @pytest.mark.parametrize("mode", [FAST, "plain"])
+    def test_logits_are_never_in_float32(self, mode):
         one = case(vocabulary=WIDE, batch=4, steps=7, masked=True)
-        logits = one.owed.numel() * WIDE
+        logits = one.grad_output.numel() * WIDE
         with Largest() as largest, torch.autocast(DEVICE, LOW):
-            one.answers(way)
+            one.values_and_gradients(mode)
         assert largest.sizes[LOW] >= logits
-        assert (largest.sizes[torch.float32] >= logits) == (way == "plain")
+        assert (largest.sizes[torch.float32] >= logits) == (mode == "plain")
 
 
 class TestWhatIsKept:
@@ -296,7 +307,7 @@ class TestWhatIsKept:
         for loss in (losses[0], losses[1]._base if losses[1]._base is not None else losses[1]):
             saved = loss.grad_fn.saved_tensors
             assert {each.dtype for each in saved} == {LOW}
-            assert sum(each.numel() >= one.owed.numel() * WIDE for each in saved) == 1
+            assert sum(each.numel() >= one.grad_output.numel() * WIDE for each in saved) == 1
 
     def test_it_goes_with_the_gradients(self):
         target, _ = case().losses(FAST)
@@ -321,11 +332,11 @@ class TestWhatIsKept:
     @pytest.mark.parametrize("wanted", ["attentional", "output.weight", "output.bias"])
     def test_a_gradient_for_one_alone(self, wanted):
         one = case()
-        expected = one.answers(FAST)["target " + wanted.split(".")[-1]]
+        expected = one.values_and_gradients(FAST)["target " + wanted.split(".")[-1]]
         for name, leaf in one.leaves.items():
             leaf.requires_grad_(name == wanted)
         target, _ = one.losses(FAST)
-        found = torch.autograd.grad((target * one.owed).sum(), one.leaves[wanted])[0]
+        found = torch.autograd.grad((target * one.grad_output).sum(), one.leaves[wanted])[0]
         assert torch.equal(found, expected)
 
     def test_the_way_back_may_be_gone_twice(self):
@@ -347,7 +358,7 @@ class TestWhatIsKept:
         one = case()
         given = [*one.leaves.values(), one.pairs.targets, one.pairs.sources, one.pairs.target_mask]
         before = [each.detach().clone() for each in given]
-        one.answers(FAST)
+        one.values_and_gradients(FAST)
         assert all(map(torch.equal, given, before))
 
 
@@ -357,15 +368,15 @@ class TestChoice:
         def fail(*_):
             raise AssertionError("the kernels ran")
 
-        monkeypatch.setattr(fused, "_losses", fail)
+        monkeypatch.setattr(fused, "_linear_losses", fail)
         one = case()
-        for way in ("plain", FAST):
+        for mode in ("plain", FAST):
             double = one._replace(
                 attentional=one.attentional.double(),
                 output=one.output.double(),
                 spm=one.spm.double(),
             )
-            assert double.losses(way)[0].dtype == torch.float64
+            assert double.losses(mode)[0].dtype == torch.float64
         single = case()
         single.losses("plain")
         with pytest.raises(AssertionError, match="the kernels ran"):
@@ -379,7 +390,7 @@ class TestCuda:
     @pytest.mark.parametrize("steps", [14, 44])
     def test_cuda_at_paper_size(self, steps):
         one = paper(steps)
-        same(one.answers("fused"), one.answers("plain"), 3e-5)
+        same(one.values_and_gradients("fused"), one.values_and_gradients("plain"), 3e-5)
 
     @pytest.mark.parametrize("steps", [14, 44])
     def test_cuda_at_paper_size_in_bfloat16(self, steps):
@@ -388,7 +399,7 @@ class TestCuda:
     def test_cuda_bit_for_bit_each_time(self):
         one = paper()
         with torch.autocast("cuda", torch.bfloat16):
-            first, second = one.answers("fused"), one.answers("fused")
+            first, second = one.values_and_gradients("fused"), one.values_and_gradients("fused")
         assert all(torch.equal(first[name], second[name]) for name in first)
 
     def test_cuda_in_a_graph(self):
@@ -397,12 +408,12 @@ class TestCuda:
         stream.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.stream(stream), torch.autocast("cuda", torch.bfloat16):
-            expected = one.answers("fused")
+            expected = one.values_and_gradients("fused")
             right = [one.attentional.detach().clone(), one.pairs.targets.clone()]
             one.attentional.data.mul_(-2)
             one.pairs.targets.fill_(7)
             with torch.cuda.graph(graph, stream=stream):
-                found = one.answers("fused")
+                found = one.values_and_gradients("fused")
         torch.cuda.synchronize()
         one.attentional.data.copy_(right[0])
         one.pairs.targets.copy_(right[1])
@@ -420,18 +431,18 @@ class TestCuda:
         def compiled() -> list[int]:
             return [len(one.device_caches[torch.cuda.current_device()][0]) for one in every]
 
-        case(steps=3, batch=5).answers("fused")
+        case(steps=3, batch=5).values_and_gradients("fused")
         before = compiled()
         assert min(before) > 0
         for batch, steps in ((1, 1), (16, 16), (2, 17), (7, 32)):
-            case(steps=steps, batch=batch).answers("fused")
+            case(steps=steps, batch=batch).values_and_gradients("fused")
         assert compiled() == before
 
     def test_cuda_memory(self):
         """Of both heads together two logits in bfloat16, and little else; also of a large batch."""
         for batch, steps in ((256, 44), (1024, 64)):
             one = paper(steps, batch)
-            logits = 2 * one.owed.numel() * 5184
+            logits = 2 * one.grad_output.numel() * 5184
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()

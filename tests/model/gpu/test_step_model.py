@@ -9,7 +9,7 @@ import torch
 from ledeline.config import SearchConfig
 from ledeline.data.dataset import padded
 from ledeline.model.gpu import dispatch
-from ledeline.model.gpu.step_model import GpuStepModel, plain_cell
+from ledeline.model.gpu.step_model import GpuStepModel, plain_lstm_cell
 from ledeline.model.pairs import Sources
 from ledeline.search import Ensemble, greedy, search
 from ledeline.text.subwords import BOS, EOS
@@ -23,8 +23,8 @@ needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 
 def rows_of(lengths, seed=0):
-    dice = np.random.default_rng(seed)
-    return [dice.integers(4, V, length).tolist() for length in lengths]
+    rng = np.random.default_rng(seed)
+    return [rng.integers(4, V, length).tolist() for length in lengths]
 
 
 @torch.inference_mode()
@@ -88,14 +88,14 @@ def test_the_cell_in_one_pass(dtype, with_words):
     from ledeline.model.gpu import step_kernels
 
     size, device = 300, DEVICE
-    dice = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(1)
     sums, cells, table = (
-        torch.randn(shape, generator=dice).to(device)
+        torch.randn(shape, generator=generator).to(device)
         for shape in ((5, 4 * size), (5, size), (7, 4 * size))
     )
     words = torch.tensor([3, 0, 6, 3, 1], device=device) if with_words else None
     results = []
-    for cell in (step_kernels.cell, plain_cell):
+    for cell in (step_kernels.lstm_cell, plain_lstm_cell):
         wide = torch.zeros(2, 5, 2 * size, dtype=dtype, device=device)
         after = cell(
             sums,

@@ -30,13 +30,13 @@ needs_triton = pytest.mark.skipif(not dispatch.has_triton(), reason="needs Trito
 needs_gpu = pytest.mark.skipif(DEVICE != "cuda", reason="needs a GPU")
 systems = pytest.mark.parametrize(("gate", "spm"), SYSTEMS)
 
-Answers = dict[str, Tensor]
+Tensors = dict[str, Tensor]
 
 
 @pytest.fixture(autouse=True)
 def _float32_is_float32():
     """As in training: else cuDNN, which plain PyTorch asks, would round to ten bits (TF32)."""
-    with dispatch.exact():
+    with dispatch.without_tf32():
         yield
 
 
@@ -65,11 +65,13 @@ def drawn(batch: int, length: int, headline: int, vocabulary: int = 5131) -> Bat
     return Batch.of([(row[:length].tolist(), row[length:].tolist()) for row in ids])
 
 
-def answers(model: EncDec, batch: Batch, way: dispatch.KernelMode, stream: int = 1) -> Answers:
-    """All losses of each pair and all gradients of their mean; the dice are those of a stream."""
+def values_and_gradients(
+    model: EncDec, batch: Batch, mode: dispatch.KernelMode, stream: int = 1
+) -> Tensors:
+    """All losses of each pair and all gradients of their mean; dropout masks are those of a stream."""
     seed(1, stream)
     model.zero_grad()
-    with dispatch.kernel_mode(way):
+    with dispatch.kernel_mode(mode):
         losses = model(model.pairs(batch))
         losses.total().mean().backward()
     found = {"headline": losses.headline, **losses.named}
@@ -77,14 +79,14 @@ def answers(model: EncDec, batch: Batch, way: dispatch.KernelMode, stream: int =
     return {name: one.detach() for name, one in found.items()}
 
 
-def trained(model: EncDec, batch: Batch, way: dispatch.KernelMode, num: int = 3) -> Answers:
-    """The weights behind some steps of Adam, clipped, and the losses on the way."""
+def trained(model: EncDec, batch: Batch, mode: dispatch.KernelMode, num: int = 3) -> Tensors:
+    """The weights after some steps of Adam with clipping, and the losses of each step."""
     losses = []
     optimizer = build_optimizer(AdamConfig(), model.parameters(), model.device)
     set_rate(optimizer, 1e-3)
     for number in range(num):
         seed(2, number)
-        with dispatch.kernel_mode(way):
+        with dispatch.kernel_mode(mode):
             loss = model(model.pairs(batch)).total().mean()
             loss.backward()
         losses.append(loss.detach())
@@ -95,7 +97,7 @@ def trained(model: EncDec, batch: Batch, way: dispatch.KernelMode, num: int = 3)
     return {"losses": torch.stack(losses), **model.state_dict()}
 
 
-def same(found: Answers, expected: Answers, tolerance: float = 1e-4, least: float = 0.0) -> None:
+def same(found: Tensors, expected: Tensors, tolerance: float = 1e-4, least: float = 0.0) -> None:
     """All alike, each within the tolerance times its own largest value, or the least given."""
     assert found.keys() == expected.keys()
     for name, one in expected.items():
@@ -106,7 +108,7 @@ def same(found: Answers, expected: Answers, tolerance: float = 1e-4, least: floa
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How often each fused part is taken."""
+    """How often each fused function is called."""
     from ledeline.model.gpu import decoder, encoder, losses
 
     calls: dict[str, int] = {}
@@ -132,27 +134,27 @@ class TestSystem:
     @systems
     def test_losses_and_gradients(self, gate, spm, counted):
         model, batch = made(gate, spm), Batch.of(EQUAL)
-        found = answers(model, batch, FAST)
+        found = values_and_gradients(model, batch, FAST)
         places = {one.grad.untyped_storage().data_ptr() for one in model.parameters()}
         assert len(places) == len(list(model.parameters()))  # they are clipped in place
         assert counted == {"bidirectional_sum": 2, "unroll": 1, "token_losses": 1} | (
             {"source_losses": 1} if spm else {}
         )
-        expected = answers(model, batch, "plain")
+        expected = values_and_gradients(model, batch, "plain")
         same(found, expected)
-        other = answers(model, batch, "plain", stream=2)  # with other dice
+        other = values_and_gradients(model, batch, "plain", stream=2)  # other dropout masks
         assert (other["target"] - expected["target"]).abs().max() > 1e-1
 
     def test_sources_of_several_lengths(self, counted):
         """Encoder and decoder are plain then; the heads need not be."""
         model, batch = made(True, True), Batch.of(MIXED)
-        found = answers(model, batch, FAST)
+        found = values_and_gradients(model, batch, FAST)
         assert counted == {"token_losses": 1, "source_losses": 1}
-        same(found, answers(model, batch, "plain"))
+        same(found, values_and_gradients(model, batch, "plain"))
 
     @pytest.mark.parametrize(("gate", "spm"), [SYSTEMS[0], SYSTEMS[3]])
     def test_three_steps(self, gate, spm):
-        one, other = (trained(made(gate, spm), Batch.of(EQUAL), way) for way in (FAST, "plain"))
+        one, other = (trained(made(gate, spm), Batch.of(EQUAL), mode) for mode in (FAST, "plain"))
         for name, before in made(gate, spm).state_dict().items():
             assert (one[name] - before).abs().max() > 1e-3, name
         same(one, other)
@@ -248,7 +250,9 @@ class TestCuda:
     @systems
     def test_cuda_losses_and_gradients_at_paper_size(self, gate, spm):
         model, batch = made(gate, spm, **PAPER), drawn(256, 44, 13)
-        same(answers(model, batch, "fused"), answers(model, batch, "plain"))
+        same(
+            values_and_gradients(model, batch, "fused"), values_and_gradients(model, batch, "plain")
+        )
 
     @systems
     def test_cuda_three_steps_at_paper_size(self, gate, spm):
@@ -257,7 +261,7 @@ class TestCuda:
         So it is all weights together that must be alike, and of each parameter nearly every one.
         """
         batch = drawn(256, 44, 13)
-        one, other = (trained(made(gate, spm, **PAPER), batch, way) for way in ("fused", "plain"))
+        one, other = (trained(made(gate, spm, **PAPER), batch, mode) for mode in ("fused", "plain"))
         losses, expected = one.pop("losses"), other.pop("losses")
         torch.testing.assert_close(losses, expected, rtol=1e-4, atol=0)
         mine, theirs = (torch.cat([each.flatten() for each in x.values()]) for x in (one, other))
@@ -268,15 +272,18 @@ class TestCuda:
 
     @systems
     def test_cuda_in_bfloat16_at_paper_size(self, gate, spm):
-        """The kernels round once more on the way back; a wrong gradient is off by far more.
+        """The kernels round once more in the backward pass; a wrong gradient is off by far more.
 
         Seen on an H200: weights at most 1.5 times as far off as plain PyTorch's, and 3.2 %; biases
         2.3 times, and less than 3 %.
         """
         model, batch = made(gate, spm, **PAPER), drawn(256, 44, 13)
-        exact = answers(model, batch, "plain")
+        exact = values_and_gradients(model, batch, "plain")
         with torch.autocast("cuda", torch.bfloat16):
-            found, plain = answers(model, batch, "fused"), answers(model, batch, "plain")
+            found, plain = (
+                values_and_gradients(model, batch, "fused"),
+                values_and_gradients(model, batch, "plain"),
+            )
         for name, value in exact.items():
             assert found[name].dtype == torch.float32, name
             error, usual = (found[name] - value).norm(), (plain[name] - value).norm()
@@ -286,7 +293,10 @@ class TestCuda:
     def test_cuda_bit_for_bit_each_time(self, precision):
         model, batch = made(True, True, **PAPER), drawn(256, 44, 13)
         with torch.autocast("cuda", torch.bfloat16, enabled=precision == torch.bfloat16):
-            first, second = answers(model, batch, "fused"), answers(model, batch, "fused")
+            first, second = (
+                values_and_gradients(model, batch, "fused"),
+                values_and_gradients(model, batch, "fused"),
+            )
         assert all(torch.equal(first[name], second[name]) for name in first)
 
     @pytest.mark.parametrize(
@@ -297,9 +307,14 @@ class TestCuda:
         model, pairs = made(True, True, **PAPER), drawn(batch, length, min(length, 14) - 1)
         # Rounding adds up over long sources, and is all there is of attention to a single place.
         tolerance = 1e-4 if length < 100 else 1e-3
-        same(answers(model, pairs, "fused"), answers(model, pairs, "plain"), tolerance, 1e-2)
+        same(
+            values_and_gradients(model, pairs, "fused"),
+            values_and_gradients(model, pairs, "plain"),
+            tolerance,
+            1e-2,
+        )
         with torch.autocast("cuda", torch.bfloat16):
-            found = answers(model, pairs, "fused")
+            found = values_and_gradients(model, pairs, "fused")
         assert all(one.isfinite().all() for one in found.values())
 
     def test_cuda_trained_weights_move_to_a_cpu_and_back(self):
@@ -311,11 +326,11 @@ class TestCuda:
         there.load_state_dict({name: one.cpu() for name, one in here.state_dict().items()})
         for model in (here, there):
             model.eval()
-        expected = answers(there, batch, "plain")
-        found = answers(here, batch, "fused")
+        expected = values_and_gradients(there, batch, "plain")
+        found = values_and_gradients(here, batch, "fused")
         same({name: one.cpu() for name, one in found.items()}, expected)
         trained(there.train(), batch, "plain")
         here.load_state_dict(there.state_dict())
-        expected = answers(there.eval(), batch, "plain")
-        found = answers(here.eval(), batch, "fused")
+        expected = values_and_gradients(there.eval(), batch, "plain")
+        found = values_and_gradients(here.eval(), batch, "fused")
         same({name: one.cpu() for name, one in found.items()}, expected)

@@ -6,7 +6,7 @@ import torch
 
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
-from ledeline.model.layers.dropout import WHOLE, Dropout, Share, seed
+from ledeline.model.layers.dropout import WHOLE_BATCH, Dropout, Share, seed
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
@@ -31,15 +31,15 @@ class TestRate:
 
     def test_every_value_has_dice_of_its_own(self, dropout):
         seed(1, 1)
-        factors = dropout.factors((3, 50, 60), torch.zeros(1))
-        rows = factors.flatten(0, 1)
+        mask = dropout.mask((3, 50, 60), torch.zeros(1))
+        rows = mask.flatten(0, 1)
         assert len({tuple(row) for row in rows.tolist()}) == 150
         assert len({tuple(column) for column in rows.T.tolist()}) == 60
 
     def test_nothing_in_evaluation(self, dropout):
         values = torch.randn(5, 6)
         assert dropout.eval()(values) is values
-        assert dropout.factors((5, 6), values) is None
+        assert dropout.mask((5, 6), values) is None
 
     def test_nothing_at_rate_0(self):
         values = torch.randn(5, 6)
@@ -70,16 +70,16 @@ class TestSeed:
         assert not torch.equal(*first)
 
     def test_seed_and_stream_both_count(self, dropout):
-        thrown = []
+        drawn = []
         for number, stream in [(3, 7), (3, 8), (4, 7), (7, 3)]:
             seed(number, stream)
-            thrown.append(tuple(dropout(torch.ones(200)).tolist()))
-        assert len(set(thrown)) == 4
+            drawn.append(tuple(dropout(torch.ones(200)).tolist()))
+        assert len(set(drawn)) == 4
 
 
 class TestShares:
     def test_a_process_alone_has_it_all(self, dropout):
-        assert dropout.share == WHOLE == Share(0, 1, None)
+        assert dropout.share == WHOLE_BATCH == Share(0, 1, None)
 
     @pytest.mark.parametrize("world_size", [2, 3])
     def test_the_rows_of_a_share_are_rows_of_the_whole(self, dropout, world_size):

@@ -12,7 +12,7 @@ from torch import Tensor
 from ledeline.data.dataset import Batch
 from ledeline.model.layers.attention import Memory
 from ledeline.model.layers.dropout import seed
-from ledeline.model.layers.unroll import Layer, Words, unroll
+from ledeline.model.layers.unroll import LayerInputs, WordInputs, unroll
 from unrolled import case, same, values
 
 MIXED = [([4, 5, 6, 4, 9], [5]), ([6, 5], [4]), ([4, 6, 8, 10], [6, 4])]
@@ -23,9 +23,12 @@ def close_in_bfloat16(layers: int, device: str) -> None:
     """Products in bfloat16 lose digits, but hardly more than they do step by step."""
     sizes = {"layers": layers, "batch": 8, "steps": 9, "length": 9, "size": 32}
     one = case(**sizes, dtype=torch.float32, device=device)
-    exact = one.answers(plain=True)
+    exact = one.values_and_gradients(autograd=True)
     with torch.autocast(device, torch.bfloat16):
-        found, plain = one.answers(plain=False), one.answers(plain=True)
+        found, plain = (
+            one.values_and_gradients(autograd=False),
+            one.values_and_gradients(autograd=True),
+        )
     assert found["z"].dtype == plain["z"].dtype == torch.bfloat16
     for name, value in exact.items():
         assert name in ("z", "alpha") or found[name].dtype == torch.float32
@@ -39,7 +42,9 @@ class TestDecoder:
     @pytest.mark.parametrize("dropout", [0.0, 0.4])
     def test_as_step_after_step(self, layers, masked, dropout):
         one = case(layers=layers, masked=masked, dropout=dropout)
-        same(one.answers(plain=False), one.answers(plain=True), 1e-13)
+        same(
+            one.values_and_gradients(autograd=False), one.values_and_gradients(autograd=True), 1e-13
+        )
 
     @settings(max_examples=40)
     @given(
@@ -61,11 +66,16 @@ class TestDecoder:
             dropout=dropout,
             masked=masked,
         )
-        same(one.answers(plain=False), one.answers(plain=True), 1e-11)
+        same(
+            one.values_and_gradients(autograd=False), one.values_and_gradients(autograd=True), 1e-11
+        )
 
     def test_in_float32(self):
         one = case(batch=8, steps=20, length=9, size=32, dtype=torch.float32)
-        found, expected = one.answers(plain=False), one.answers(plain=True)
+        found, expected = (
+            one.values_and_gradients(autograd=False),
+            one.values_and_gradients(autograd=True),
+        )
         assert found["z"].dtype == torch.float32
         same(found, expected, 3e-5)
 
@@ -76,29 +86,32 @@ class TestDecoder:
     def test_the_way_back_may_start_outside_or_inside_autocast(self):
         one = case(dtype=torch.float32)
         with torch.autocast("cpu", torch.bfloat16):
-            inside = one.answers(plain=False)
-            z, _ = one.unroll(plain=False)
+            inside = one.values_and_gradients(autograd=False)
+            z, _ = one.unroll(autograd=False)
         outside = torch.autograd.grad((z * values(*z.shape).to(z)).sum(), one.states)[0]
         assert torch.equal(outside, inside["states"])
 
     def test_bit_for_bit_each_time(self):
         one = case(batch=8, steps=9, length=9, size=32, dtype=torch.float32)
-        first, second = one.answers(plain=False), one.answers(plain=False)
+        first, second = (
+            one.values_and_gradients(autograd=False),
+            one.values_and_gradients(autograd=False),
+        )
         assert all(torch.equal(first[name], second[name]) for name in first)
 
     def test_no_gradient_means_no_such_function(self):
         one = case()
         with torch.no_grad():
-            z, _ = one.unroll(plain=False)
-            expected, _ = one.unroll(plain=True)
+            z, _ = one.unroll(autograd=False)
+            expected, _ = one.unroll(autograd=True)
         assert torch.equal(z, expected)
 
     def test_frozen_words(self):
         """The gradient is there as long as anything wants one."""
         one = case()
-        expected = one.answers(plain=True)["states"]
+        expected = one.values_and_gradients(autograd=True)["states"]
         one.decoder.requires_grad_(False)
-        z, _ = one.unroll(plain=False)
+        z, _ = one.unroll(autograd=False)
         found = torch.autograd.grad((z * values(*z.shape)).sum(), one.states)[0]
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
 
@@ -109,7 +122,9 @@ class TestOnGpu:
     @pytest.mark.parametrize("masked", [True, False])
     def test_as_step_after_step(self, layers, masked):
         one = case(layers=layers, masked=masked, device="cuda")
-        same(one.answers(plain=False), one.answers(plain=True), 1e-12)
+        same(
+            one.values_and_gradients(autograd=False), one.values_and_gradients(autograd=True), 1e-12
+        )
 
     @pytest.mark.parametrize("layers", [1, 3])
     def test_in_bfloat16(self, layers):
@@ -127,15 +142,20 @@ class TestFunction:
     @staticmethod
     def call(*given: Tensor, masked: bool = False) -> tuple[Tensor, Tensor]:
         """z and alpha; half of what goes from layer to layer is dropped."""
-        words, (attentional, mix, keys, states), rest = Words(*given[:3]), given[3:7], given[7:]
+        words, (attentional, mix, keys, states), rest = (
+            WordInputs(*given[:3]),
+            given[3:7],
+            given[7:],
+        )
         num = (len(rest) + 1) // 4
         starts, biases = rest[: 3 * num], (None, *rest[3 * num :])
         layers = [
-            Layer(starts[3 * n], biases[n], *starts[3 * n + 1 : 3 * n + 3]) for n in range(num)
+            LayerInputs(starts[3 * n], biases[n], *starts[3 * n + 1 : 3 * n + 3])
+            for n in range(num)
         ]
-        factors = [values(2, 3, 2, number=n).gt(0) * 2.0 for n in range(1, num)]
+        masks = [values(2, 3, 2, number=n).gt(0) * 2.0 for n in range(1, num)]
         mask = torch.tensor([[True, True, False], [True, True, True]]) if masked else None
-        return unroll(words, layers, factors, attentional, mix, Memory(states, keys, mask))
+        return unroll(words, layers, masks, attentional, mix, Memory(states, keys, mask))
 
     @pytest.mark.parametrize("layers", [1, 2, 3])
     @pytest.mark.parametrize("masked", [True, False])
@@ -188,7 +208,7 @@ class TestSystem:
         model = make(system, dropout=dropout).train()
         found = []
         for plain in (False, True):
-            model.decoder.plain = plain
+            model.decoder.autograd_only = plain
             seed(1, 1)
             losses = model(model.pairs(Batch.of(pairs)))
             model.zero_grad()

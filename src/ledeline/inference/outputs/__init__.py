@@ -1,4 +1,4 @@
-"""Where headlines go: standard output, text files that grow by whole records, Parquet tables."""
+"""Where headlines are written: standard output, resumable text files, Parquet tables."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -8,32 +8,32 @@ from ledeline.corpus.records import Record
 from ledeline.inference.headline import Headline
 
 
-class Answer(NamedTuple):
-    """A record, or what should have been one, and its headline."""
+class RecordResult(NamedTuple):
+    """A row of the input and its headline."""
 
     record: Record | InvalidRow
     headline: Headline
 
 
-class Resumed(NamedTuple):
-    """What is left to do."""
+class ResumePoint(NamedTuple):
+    """Where to continue."""
 
-    num_done: int  # rows of the input that need no answer any more
-    records: Iterator[Record | InvalidRow]  # the others
+    num_done: int  # rows of the input that are already written
+    records: Iterator[Record | InvalidRow]  # the remaining rows
 
 
 class Output(Protocol):
-    """Takes answers in the order of the input."""
+    """Writes headlines in the order of the input."""
 
     @property
     def needs_whole_records(self) -> bool:
-        """Whether it writes other columns of the input, too."""
+        """Whether it also writes the other columns of the input."""
 
-    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
-        """Pass by the records that were answered before, if any; called once, at the beginning."""
+    def resume(self, records: Iterator[Record | InvalidRow]) -> ResumePoint:
+        """Skip the records that were written before, if any; called once, at the beginning."""
 
-    def write(self, answers: Sequence[Answer]) -> None:
-        """Write answers such that a reader has them."""
+    def write(self, results: Sequence[RecordResult]) -> None:
+        """Write results, so that a reader of the output sees them."""
 
     def finish(self) -> None:
-        """Called once all is written."""
+        """Called once, when everything is written."""

@@ -1,7 +1,7 @@
-"""The formats of lines: how an answer becomes a line, and which records a line can be of.
+"""Line formats: how a headline is written as a line, and to which record a line belongs.
 
-A line begins with what is known before there is a headline. By that, and by how lines end, a run
-that goes on knows the lines of the run before it, whether they are whole or torn.
+A line begins with what is known before the headline is generated. By this beginning, and by the end
+of the line, a resumed run recognises the lines of the run before, whole or incomplete.
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,17 @@ from ledeline.corpus import InvalidRow
 from ledeline.corpus.delimited import Dialect, csv_line, tsv_line
 from ledeline.corpus.lines import json_line
 from ledeline.corpus.records import Record
-from ledeline.inference.outputs import Answer
+from ledeline.inference.outputs import RecordResult
 
 _NO_BREAKS: Final = str.maketrans("\t\n\r", "   ")
 
 
 class Format(Protocol):
-    """A format of lines."""
+    """A line format."""
 
     @property
     def header(self) -> bytes:
-        """What the file begins with."""
+        """The start of the file."""
 
     @property
     def has_bad_rows(self) -> bool:
@@ -30,28 +30,28 @@ class Format(Protocol):
 
     @property
     def is_table(self) -> bool:
-        """Whether a line has the other columns of its record."""
+        """Whether a line has all columns of its record."""
 
     @property
     def endings(self) -> tuple[bytes, ...]:
-        """What a line ends with, whatever its headline is: one of these."""
+        """How a line can end, whatever its headline is."""
 
     @property
     def is_quoted(self) -> bool:
-        """Whether a line end between quotes is part of a line; quotes in there are doubled."""
+        """Whether quoted fields may contain line ends; quotes in them are doubled."""
 
     def beginning(self, record: Record | InvalidRow) -> bytes:
-        """What the line of a record begins with, whatever its headline is.
+        """The beginning of a record's line, whatever its headline is.
 
-        A record that the format cannot hold is a ``CorpusError``.
+        Raises a ``CorpusError`` for a record that the format cannot hold.
         """
 
-    def line(self, answer: Answer) -> bytes:
-        """The line of an answer, with its end."""
+    def line(self, result: RecordResult) -> bytes:
+        """The line of a result, with its line end."""
 
 
 class PlainLines:
-    """A headline a line; the headlines of an n-best list stand between tabs."""
+    """One headline per line; an n-best list is separated by tabs."""
 
     header: Final = b""
     has_bad_rows: Final = True
@@ -59,41 +59,41 @@ class PlainLines:
     is_quoted: Final = False
     endings: Final = (b"\n",)
 
-    def beginning(self, record: Record | InvalidRow) -> bytes:  # noqa: ARG002 - a headline has no mark
-        """Any headline can be of any record."""
+    def beginning(self, record: Record | InvalidRow) -> bytes:  # noqa: ARG002
+        """Empty: a line does not show its record."""
         return b""
 
-    def line(self, answer: Answer) -> bytes:
+    def line(self, result: RecordResult) -> bytes:
         """The headline or headlines; an empty line where there is none."""
-        texts = [one.text for one in answer.headline.alternatives] or [answer.headline.text]
+        texts = [one.text for one in result.headline.alternatives] or [result.headline.text]
         line = "\t".join(text.translate(_NO_BREAKS) for text in texts) + "\n"
         return line.encode("utf-8", errors="replace")
 
 
 class JsonLines:
-    """An object a line with all there is to say about a headline."""
+    """One JSON object per line, with everything about a headline."""
 
     header: Final = b""
     has_bad_rows: Final = True
     is_table: Final = False
     is_quoted: Final = False
-    endings: Final = (b"]}\n", b"}}\n")  # a list, or the alignment, is last
+    endings: Final = (b"]}\n", b"}}\n")  # the last value is a list, or the alignment
 
     def beginning(self, record: Record | InvalidRow) -> bytes:
         """The source."""
         return json_line(self._source(record)).removesuffix("}\n").encode()
 
-    def line(self, answer: Answer) -> bytes:
+    def line(self, result: RecordResult) -> bytes:
         """The headline with its score, its warnings and what else was asked for."""
-        return json_line(answer.headline.as_dict() | self._source(answer.record)).encode()
+        return json_line(result.headline.as_dict() | self._source(result.record)).encode()
 
     def _source(self, record: Record | InvalidRow) -> dict[str, str | None]:
-        """The text as it stands in the input, which a headliner may read without a line end."""
+        """The text as it is in the input; a headliner may drop its line end."""
         return {"source": record.text if isinstance(record, Record) else None}
 
 
 class JsonTable:
-    """The objects of a table with a key added; those of a text have its source."""
+    """A table as JSON lines, with a key added; for plain text, the other key is its source."""
 
     header: Final = b""
     has_bad_rows: Final = False
@@ -115,9 +115,9 @@ class JsonTable:
         """The other columns, and the name of the new one."""
         return self._row(record, "").encode().removesuffix(*self.endings)
 
-    def line(self, answer: Answer) -> bytes:
+    def line(self, result: RecordResult) -> bytes:
         """The object with the headline last."""
-        return self._row(answer.record, answer.headline.text).encode()
+        return self._row(result.record, result.headline.text).encode()
 
     def _row(self, record: Record | InvalidRow, headline: str) -> str:
         assert isinstance(record, Record)
@@ -151,15 +151,15 @@ class Delimited:
         """The other fields."""
         return self._row(record, "").removesuffix(*self.endings)
 
-    def line(self, answer: Answer) -> bytes:
+    def line(self, result: RecordResult) -> bytes:
         """The fields with the headline last."""
-        return self._row(answer.record, answer.headline.text)
+        return self._row(result.record, result.headline.text)
 
     def _row(self, record: Record | InvalidRow, headline: str) -> bytes:
         assert isinstance(record, Record)
         place = f"{self._name}: line {record.line}"
         values = record.values
-        if record.columns != self._columns:  # objects of JSON lines differ
+        if record.columns != self._columns:  # JSON objects may differ
             values = _in_order(place, record, self._columns)
         try:
             cells = [_cell(value) for value in values]
@@ -185,8 +185,8 @@ class Delimited:
         return csv_line(cells, delimiter, line_end)
 
 
-class MetricsLog:
-    """What a run notes down until the table can be written: line, source and headline."""
+class JournalLines:
+    """The journal of a run until its table can be written: line, source and headline."""
 
     header: Final = b""
     has_bad_rows: Final = False
@@ -198,16 +198,16 @@ class MetricsLog:
         """The line and the source."""
         return self._row(record, "").encode().removesuffix(*self.endings)
 
-    def line(self, answer: Answer) -> bytes:
+    def line(self, result: RecordResult) -> bytes:
         """The line, the source and the headline."""
-        return self._row(answer.record, answer.headline.text).encode()
+        return self._row(result.record, result.headline.text).encode()
 
     def _row(self, record: Record | InvalidRow, headline: str) -> str:
         return json_line({"line": record.line, "source": record.text, "headline": headline})
 
 
 def refuse_taken(place: str, columns: Sequence[str], column: str) -> None:
-    """Refuse to write a column where there is one of that name."""
+    """Refuse the name of a column that exists."""
     if column in columns:
         raise CorpusError(
             f"{place}: the table already has a column {column!r}; name another with --column"
@@ -215,7 +215,7 @@ def refuse_taken(place: str, columns: Sequence[str], column: str) -> None:
 
 
 def _in_order(place: str, record: Record, columns: tuple[str, ...]) -> list[object]:
-    """The values of an object in the order of the header; one that is not there is null."""
+    """The values of an object in the order of the header; a missing one is null."""
     row = record.row
     for name in row:
         if name not in columns:
@@ -233,7 +233,7 @@ def _cell(value: object) -> str:
 
 
 def _unfit(place: str, record: Record, kind: str) -> CorpusError:
-    """The error that names a value which is no text, number or list of them."""
+    """The error that names the value which cannot be written."""
     for name, value in record.row.items():
         try:
             _cell(value)

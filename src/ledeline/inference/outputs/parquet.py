@@ -1,6 +1,6 @@
-"""A Parquet table, which cannot grow: headlines go to a journal, and the table is written last.
+"""A Parquet table. Nothing can be appended to one, so headlines first go to a journal.
 
-The journal is a hidden file of JSON lines beside the table. A run that goes on goes on with it.
+The journal is a hidden file of JSON lines beside the table. A resumed run continues it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from ledeline.corpus import InvalidRow
 from ledeline.corpus.inputs import FileInput, Input
 from ledeline.corpus.records import SOURCE, Record, read_batches, read_records, read_schema
 from ledeline.corpus.tables import BATCH_ROWS, parquet_error
-from ledeline.inference.outputs import Answer, Resumed
-from ledeline.inference.outputs.line_formats import MetricsLog, refuse_taken
-from ledeline.inference.outputs.text_file import GrowingFile
+from ledeline.inference.outputs import RecordResult, ResumePoint
+from ledeline.inference.outputs.line_formats import JournalLines, refuse_taken
+from ledeline.inference.outputs.resumable_file import ResumableFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,9 +30,9 @@ def journal_path(path: Path) -> Path:
 
 
 class ParquetTable:
-    """The table of the input with a column added; the types of the others are kept."""
+    """The table of the input with a column added; the other columns keep their types."""
 
-    needs_whole_records: Final = False  # they are read again at the end
+    needs_whole_records: Final = False  # the input is read again at the end
 
     def __init__(self, path: Path, given: Input, column: str) -> None:
         if given.file_format != "txt" and not given.is_repeatable:
@@ -42,33 +42,33 @@ class ParquetTable:
             )
         refuse_taken(given.name, given.columns, column)
         self._path, self._given = path, given
-        self._journal = GrowingFile(journal_path(path), MetricsLog())
+        self._journal = ResumableFile(journal_path(path), JournalLines())
         self._schema = _with_column(given, _schema(given), column)
-        self._is_there = False
+        self._is_complete = False
 
-    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
-        """Go on with the journal; a table that is there must be the whole of it."""
+    def resume(self, records: Iterator[Record | InvalidRow]) -> ResumePoint:
+        """Continue the journal; if the table exists, it must be complete."""
         if not self._path.exists():
             return self._journal.resume(records)
-        num_done = num_sound = 0
+        num_done = num_valid = 0
         for record in records:
             num_done += 1
-            num_sound += isinstance(record, Record)
-        if num_sound != _num_rows(self._path):
+            num_valid += isinstance(record, Record)
+        if num_valid != _num_rows(self._path):
             raise CorpusError(
-                f"{self._path} has {_num_rows(self._path):,} rows but the input has {num_sound:,}, "
+                f"{self._path} has {_num_rows(self._path):,} rows but the input has {num_valid:,}, "
                 "so --resume cannot continue it; name another output"
             )
-        self._is_there = True
-        return Resumed(num_done, iter(()))
+        self._is_complete = True
+        return ResumePoint(num_done, iter(()))
 
-    def write(self, answers: Sequence[Answer]) -> None:
-        """Note answers down."""
-        self._journal.write(answers)
+    def write(self, results: Sequence[RecordResult]) -> None:
+        """Append to the journal."""
+        self._journal.write(results)
 
     def finish(self) -> None:
         """Write the table from the input and the journal."""
-        if not self._is_there:
+        if not self._is_complete:
             self._journal.finish()
             self._write_table()
         journal_path(self._path).unlink(missing_ok=True)
@@ -81,7 +81,7 @@ class ParquetTable:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        headlines = self._noted(HEADLINE)
+        headlines = self._journal_fields(HEADLINE)
         with (
             atomic_write(self._path) as part,
             pq.ParquetWriter(part, self._schema, compression="zstd") as writer,
@@ -89,18 +89,18 @@ class ParquetTable:
             for batch in self._batches():
                 column = pa.array(islice(headlines, len(batch)), pa.string())
                 if len(column) != len(batch):
-                    raise self._changed()
+                    raise self._input_changed()
                 writer.write_batch(pa.record_batch([*batch.columns, column], schema=self._schema))
             if next(headlines, None) is not None:
-                raise self._changed()
+                raise self._input_changed()
 
-    def _changed(self) -> CorpusError:
+    def _input_changed(self) -> CorpusError:
         return CorpusError(
             f"{self._given.name} changed while it was read: it has another number of records; the "
             f"headlines are in {journal_path(self._path)}"
         )
 
-    def _noted(self, field: str) -> Iterator[str]:
+    def _journal_fields(self, field: str) -> Iterator[str]:
         records = read_records(journal_path(self._path), field)
         return (record.text for record in records if isinstance(record, Record))
 
@@ -108,12 +108,12 @@ class ParquetTable:
         """The table without the new column."""
         given = self._given
         if not isinstance(given, FileInput) or given.file_format == "txt":
-            rows: Iterator[Sequence[Any]] = ((text,) for text in self._noted(SOURCE))
+            rows: Iterator[Sequence[Any]] = ((text,) for text in self._journal_fields(SOURCE))
         elif given.file_format == "parquet":
             yield from read_batches(given.path, given.field)
             return
         else:
-            records = _sound(given.records(whole=True))
+            records = _valid(given.records(whole=True))
             rows = (_in_order(record, self._schema.names[:-1]) for record in records)
         while chunk := list(islice(rows, BATCH_ROWS)):
             yield _batch(chunk, self._schema)
@@ -127,12 +127,12 @@ def _batch(rows: list[Sequence[Any]], schema: "pa.Schema") -> "pa.RecordBatch":
     return pa.record_batch(arrays, names=schema.names[:-1])
 
 
-def _sound(records: Iterator[Record | InvalidRow]) -> Iterator[Record]:
+def _valid(records: Iterator[Record | InvalidRow]) -> Iterator[Record]:
     return (record for record in records if isinstance(record, Record))
 
 
 def _in_order(record: Record, names: Sequence[str]) -> Sequence[Any]:
-    """The values of the named columns; null for one that an object of JSON lines has not."""
+    """The values of the named columns; null where a JSON object has none."""
     if record.columns == tuple(names):
         return record.values
     row = record.row
@@ -149,11 +149,11 @@ def _num_rows(path: Path) -> int:
         raise CorpusError(f"{path}: {parquet_error(error)}; name another output") from None
 
 
-# --- what types the columns are of --------------------------------------------------------------
+# --- the types of the columns -------------------------------------------------------------------
 
 
 def _schema(given: Input) -> "pa.Schema":
-    """The columns of the input with their types, which for JSON lines are found by reading it."""
+    """The columns of the input with their types; JSON lines are read through to find these."""
     import pyarrow as pa
 
     if isinstance(given, FileInput):
@@ -161,14 +161,14 @@ def _schema(given: Input) -> "pa.Schema":
             case "parquet":
                 return read_schema(given.path, given.field)
             case "jsonl":
-                return _found_schema(given)
+                return _inferred_schema(given)
     return pa.schema([(name, pa.string()) for name in given.columns])
 
 
-def _found_schema(given: FileInput) -> "pa.Schema":
+def _inferred_schema(given: FileInput) -> "pa.Schema":
     import pyarrow as pa
 
-    schema, records = pa.schema([]), _sound(given.records(whole=True))
+    schema, records = pa.schema([]), _valid(given.records(whole=True))
     while chunk := list(islice(records, BATCH_ROWS)):
         names = list(dict.fromkeys(name for record in chunk for name in record.columns))
         columns = zip(*(_in_order(record, names) for record in chunk), strict=True)
@@ -185,7 +185,7 @@ def _found_schema(given: FileInput) -> "pa.Schema":
 
 
 def _with_column(given: Input, schema: "pa.Schema", column: str) -> "pa.Schema":
-    """Add the column of headlines, and see whether Parquet can hold the others."""
+    """Add the column of headlines, and check that Parquet can hold the others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""The selective gate (sGate) of SEASS, Zhou et al. 2017: what of each source state goes on."""
+"""The selective gate (sGate) of SEASS, Zhou et al. 2017: how much of each source state passes."""
 
 from typing import ClassVar
 
@@ -34,10 +34,10 @@ class SelectiveGate(Addon):
         self.of_sentence = nn.Linear(sizes.hidden, sizes.hidden)  # U_g, b_g
 
     def encoded(self, encoded: Encoded) -> Encoded:
-        """Encoded -> encoded, with gated states."""
-        return encoded._replace(states=encoded.states * self.openness(encoded))
+        """The same with gated states."""
+        return encoded._replace(states=encoded.states * self.gate_values(encoded))
 
-    def openness(self, encoded: Encoded) -> Tensor:
+    def gate_values(self, encoded: Encoded) -> Tensor:
         """g, from 0 (closed) to 1. (B, I, H)."""
         sentence = self.of_sentence(encoded.sentence)  # (B, H)
         return torch.sigmoid(self.of_state(encoded.states) + sentence.unsqueeze(1))

@@ -26,9 +26,9 @@ class SourcePrediction(Addon):
     """`q_j = softmax(W_q z_j + b_q)` over the source vocabulary, from the same `z_j` as `o_j`.
 
     The decoder runs through Y': headline, <eos>, then <pad> up to the source length I. So every
-    source token has a step to be predicted at, and those the headline drops are left to <pad>. The
-    loss compares the sums over the sentence, `l_src = ||q~ - x~||^2 / C`: which step predicts which
-    token is not told.
+    source token has a step to be predicted at: those that the headline drops, at a <pad>. The loss
+    compares sums over the sentence, `l_src = ||q~ - x~||^2 / C`, and does not say which step should
+    predict which token.
     """
 
     Config = SourcePredictionConfig
@@ -41,7 +41,7 @@ class SourcePrediction(Addon):
         self.c = config.c
 
     def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
-        """Steps of the decoder for each pair: I, or J + 1 where a test pair has I < J + 1. (B,)."""
+        """Decoder steps of each pair: I, or J + 1 where I < J + 1, as in some test pairs. (B,)."""
         steps: Ids = source_lengths.clip(min=headline_lengths + 1)
         return steps
 

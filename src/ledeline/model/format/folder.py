@@ -1,4 +1,4 @@
-"""A model folder: the weights, what they are the weights of, and the words it knows.
+"""A model folder: weights, the configuration of the system, and its sub-words.
 
 | file | what it is |
 | --- | --- |
@@ -37,7 +37,7 @@ STORAGES: Final[dict[int, tuple[Storage, ...]]] = {  # by the version of the for
     2: ("int8",),
     3: ("float32", "float16", "int8"),
 }
-# Keys of system.toml in versions 1 and 2. How weights started is of no use to a trained model.
+# Keys of system.toml in versions 1 and 2. A trained model does not need its initialisation.
 RENAMED: Final = {"model.init": None, "model.": "system.", "gate.": "sgate."}
 
 
@@ -46,10 +46,10 @@ class ModelBundle(NamedTuple):
 
     model: System
     tokenizer: Tokenizer
-    block_ngrams: int = 0  # in a search that does not say
+    block_ngrams: int = 0  # default of searches with this model
 
 
-def describe(
+def write_description(
     folder: Path,
     system: SystemConfig,
     tokenizer: Tokenizer,
@@ -75,7 +75,7 @@ def describe(
 
 
 def load_model(folder: Path | str) -> ModelBundle:
-    """Open a model folder, ready to write headlines, on the CPU."""
+    """Load the model in a folder, in evaluation mode, on the CPU."""
     folder = model_folder(folder)
     about = _read_description(folder)
     tokenizer = Tokenizer.read(folder, about["profile"])
@@ -124,7 +124,7 @@ def _refuse_unknown(path: Path, what: str, names: list[Any], known: Mapping[str,
 
 
 def _no_model(folder: Path, error: OSError) -> ModelError:
-    """What to say of a folder whose description cannot be read."""
+    """The error for a folder whose description cannot be read."""
     reason = f"{MODEL_FILE}: {error.strerror}"
     if not folder.is_dir():
         reason = "it is a file" if folder.exists() else "it does not exist"

@@ -1,4 +1,4 @@
-"""A model folder fit to ship: the weights of a model, or the mean of several, stored small."""
+"""Pack a model to ship: the weights of one, or the mean of several, in a small format."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder, staging_folder
 from ledeline.core.errors import ModelError
-from ledeline.model.format.folder import SYSTEM, WEIGHTS, ModelBundle, describe, load_model
+from ledeline.model.format.folder import SYSTEM, WEIGHTS, ModelBundle, load_model, write_description
 from ledeline.model.format.weights import Storage, write_weights
 
 CARD: Final = "card.md"
 
 
-class Packed(NamedTuple):
-    """What was written."""
+class PackedModel(NamedTuple):
+    """The folder that was written."""
 
     folder: Path
     system: str
@@ -28,27 +28,27 @@ def pack(
     storage: Storage = "int8",
     card: Path | None = None,
     block_ngrams: int | None = None,
-) -> Packed:
-    """Write a new model folder with the mean weights of models, and a card that tells of it.
+) -> PackedModel:
+    """Write a new model folder with the mean weights of models, and a card that describes it.
 
-    `block_ngrams` is for searches that do not say; none: as the first model has it.
+    `block_ngrams` is the default of searches with this model; None: that of the first model.
     """
     text = None if card is None else _read_card(card)
     with _new_folder(output) as folder:
         model, tokenizer, blocked = _mean(models)
         blocked = blocked if block_ngrams is None else block_ngrams
-        describe(folder, model.config, tokenizer, storage, blocked)
+        write_description(folder, model.config, tokenizer, storage, blocked)
         path = folder / f"{WEIGHTS}.safetensors"
         write_weights(path, model.state_dict(), storage, model.int8_layouts())
         if text is not None:
             (folder / CARD).write_bytes(text)
     num_parameters = sum(one.numel() for one in model.parameters())
     num_bytes = sum(path.stat().st_size for path in output.iterdir())
-    return Packed(output, model.config.name, num_parameters, num_bytes)
+    return PackedModel(output, model.config.name, num_parameters, num_bytes)
 
 
 def _mean(folders: Sequence[Path]) -> ModelBundle:
-    """The first model, with the mean of the weights of all, which is taken in float64."""
+    """The first model, with the mean weights of all, computed in float64."""
     first = load_model(folders[0])
     sums = {name: one.double() for name, one in first.model.state_dict().items()}
     for folder in folders[1:]:
@@ -66,7 +66,7 @@ def _mean(folders: Sequence[Path]) -> ModelBundle:
 
 
 def _difference(one: ModelBundle, other: ModelBundle) -> str | None:
-    """What keeps the weights of two models from meaning the same."""
+    """Why the mean of two models makes no sense; None: it does."""
     if one.model.config != other.model.config:
         return SYSTEM
     if one.tokenizer.profile is not other.tokenizer.profile:
@@ -83,7 +83,7 @@ def _read_card(path: Path) -> bytes:
 
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
-    """Give a folder to write into, which is `output` once the block ends well."""
+    """A folder to write into, which becomes `output` if the block succeeds."""
     output = output.resolve()
     make_folder(output.parent)
     full = ModelError(f"{output}: the disk is full; make room and run again")

@@ -1,5 +1,5 @@
-"""Parts of the model as fused kernels in Triton; each is another way to what plain PyTorch does.
+"""Fused Triton kernels for parts of the model.
 
-Nothing here defines anything. A plain function is the definition; the one here of the same name
-gives the same values and gradients up to rounding, and is taken where `use_triton` says so.
+The plain PyTorch functions elsewhere are the definitions. A function here of the same name gives
+the same values and gradients up to rounding; `dispatch` says when it runs instead.
 """

@@ -1,68 +1,75 @@
-"""Attention of a decoder's step as kernels, forth and back: a program for each row of the batch.
+"""Attention of one decoder step, forward and backward: one program per row of the batch.
 
-A row is multiplied with its source's memory, as one of sixteen rows of which the others are 0: the
-units that do products have nothing else to do meanwhile, and need no sums across threads.
+A row is multiplied with its source's memory as the first row of a tile of sixteen, whose others are
+0. The tensor cores would be idle otherwise, and no sums across threads are needed.
 """
 
 from ledeline.model.gpu.triton_language import tl, triton
 
 
 @triton.jit
-def row_size(length):
-    """Of a row of scores, whole 16 bytes also in 16 bits."""
+def padded_length(length):
+    """Length of a row of scores in memory: whole 16 bytes, also with 16-bit values."""
     return tl.cdiv(length, 8) * 8
 
 
 @triton.jit
-def one_row(at, inside, DEEP: tl.constexpr):
-    """A row of values in a tile of sixteen, as products want it; the others are 0."""
+def load_as_tile(at, inside, BLOCK_K: tl.constexpr):
+    """A row of values as the first of sixteen rows, as `tl.dot` needs them; the rest is 0."""
     first = tl.arange(0, 16) == 0
-    places = at + tl.zeros((16, 1), tl.int32) + tl.arange(0, DEEP)[None, :]
-    return tl.load(places, mask=first[:, None] & inside[None, :], other=0.0)
+    rows_at = at + tl.zeros((16, 1), tl.int32) + tl.arange(0, BLOCK_K)[None, :]
+    return tl.load(rows_at, mask=first[:, None] & inside[None, :], other=0.0)
 
 
 @triton.jit
-def scored(
-    query, memory, row, length, size, PLACES: tl.constexpr, DEEP: tl.constexpr, EXACT: tl.constexpr
+def row_scores(
+    query,
+    memory,
+    row,
+    length,
+    size,
+    BLOCK_POSITIONS: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    FLOAT32: tl.constexpr,
 ):
-    """`query . m_i` at each place i of a source, (PLACES,)."""
-    places, terms = tl.arange(0, PLACES), tl.arange(0, DEEP)
-    at = memory + (row.to(tl.int64) * length + places)[None, :] * size + terms[:, None]
-    sums = tl.zeros((16, PLACES), tl.float32)
-    for k in range(0, size, DEEP):
+    """`query . m_i` at each position i of a source, (BLOCK_POSITIONS,)."""
+    positions, terms = tl.arange(0, BLOCK_POSITIONS), tl.arange(0, BLOCK_K)
+    at = memory + (row.to(tl.int64) * length + positions)[None, :] * size + terms[:, None]
+    sums = tl.zeros((16, BLOCK_POSITIONS), tl.float32)
+    for k in range(0, size, BLOCK_K):
         inside = terms < size - k
-        left = one_row(query + k, inside, DEEP)
-        right = tl.load(at + k, mask=inside[:, None] & (places < length)[None, :], other=0.0)
-        sums = tl.dot(left, right, sums, input_precision="ieee" if EXACT else "tf32")
+        left = load_as_tile(query + k, inside, BLOCK_K)
+        right = tl.load(at + k, mask=inside[:, None] & (positions < length)[None, :], other=0.0)
+        sums = tl.dot(left, right, sums, input_precision="ieee" if FLOAT32 else "tf32")
     return tl.sum(sums, 0)
 
 
 @triton.jit
-def weighed(
+def weighted_sum(
     weights,
     memory,
     out,
     row,
     length,
     size,
-    PLACES: tl.constexpr,
-    DEEP: tl.constexpr,
-    EXACT: tl.constexpr,
+    BLOCK_POSITIONS: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    FLOAT32: tl.constexpr,
 ):
-    """`sum_i weight_i m_i`, to `out`."""
-    places, terms = tl.arange(0, PLACES), tl.arange(0, DEEP)
+    """Write `sum_i weight_i m_i` to `out`."""
+    positions, terms = tl.arange(0, BLOCK_POSITIONS), tl.arange(0, BLOCK_K)
     first = tl.arange(0, 16) == 0
     left = tl.where(first[:, None], weights[None, :], 0.0).to(memory.dtype.element_ty)
-    at = memory + (row.to(tl.int64) * length + places)[:, None] * size + terms[None, :]
-    for k in range(0, size, DEEP):
+    at = memory + (row.to(tl.int64) * length + positions)[:, None] * size + terms[None, :]
+    for k in range(0, size, BLOCK_K):
         inside = terms < size - k
-        right = tl.load(at + k, mask=(places < length)[:, None] & inside[None, :], other=0.0)
-        sums = tl.dot(left, right, input_precision="ieee" if EXACT else "tf32")
+        right = tl.load(at + k, mask=(positions < length)[:, None] & inside[None, :], other=0.0)
+        sums = tl.dot(left, right, input_precision="ieee" if FLOAT32 else "tf32")
         tl.store(out + k + terms, tl.sum(sums, 0), mask=inside)
 
 
 @triton.jit(do_not_specialize=["j", "length", "batch"])
-def attend(
+def attention_forward(
     inputs,
     keys,
     values,
@@ -73,28 +80,28 @@ def attend(
     length,
     batch,
     size,
-    PLACES: tl.constexpr,
-    DEEP: tl.constexpr,
-    EXACT: tl.constexpr,
+    BLOCK_POSITIONS: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    FLOAT32: tl.constexpr,
 ):
-    """Attention of one row: its scores, the log of their sum, and the weighed values."""
+    """Attention of one row: its scores, their log-sum-exp, and the weighted sum of the values."""
     row = tl.program_id(0)
     step = j.to(tl.int64) * batch + row
-    places = tl.arange(0, PLACES)
+    positions = tl.arange(0, BLOCK_POSITIONS)
     query = inputs + (step + batch) * 2 * size + size
-    score = scored(query, keys, row, length, size, PLACES, DEEP, EXACT)
-    tl.store(scores + step * row_size(length) + places, score, mask=places < length)
-    score = tl.where(places < length, score, -float("inf"))
+    score = row_scores(query, keys, row, length, size, BLOCK_POSITIONS, BLOCK_K, FLOAT32)
+    tl.store(scores + step * padded_length(length) + positions, score, mask=positions < length)
+    score = tl.where(positions < length, score, -float("inf"))
     highest = tl.max(score, 0)
     weights = tl.exp(score - highest)
     total = tl.sum(weights, 0)
     tl.store(logsums + step, highest + tl.log(total))
     out = context + step * size
-    weighed(weights / total, values, out, row, length, size, PLACES, DEEP, EXACT)
+    weighted_sum(weights / total, values, out, row, length, size, BLOCK_POSITIONS, BLOCK_K, FLOAT32)
 
 
 @triton.jit(do_not_specialize=["j", "length", "batch"])
-def attend_back(
+def attention_backward(
     d_sums,
     keys,
     values,
@@ -107,23 +114,29 @@ def attend_back(
     length,
     batch,
     size,
-    PLACES: tl.constexpr,
-    ACROSS: tl.constexpr,
-    DEEP: tl.constexpr,
-    EXACT: tl.constexpr,
+    BLOCK_POSITIONS: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    FLOAT32: tl.constexpr,
 ):
-    """From what the weighed values are owed to the scores and the query."""
+    """From the gradient of the weighted sum to the gradients of the scores and the query."""
     row = tl.program_id(0)
     step = j.to(tl.int64) * batch + row
-    places, units = tl.arange(0, PLACES), tl.arange(0, ACROSS)
-    owed_at = d_sums + (step + batch) * size
-    owed = tl.load(owed_at + units, mask=units < size, other=0.0).to(tl.float32)
-    mean = tl.sum(owed * tl.load(context + step * size + units, mask=units < size, other=0.0), 0)
+    positions, units = tl.arange(0, BLOCK_POSITIONS), tl.arange(0, BLOCK_SIZE)
+    d_context_at = d_sums + (step + batch) * size
+    d_context = tl.load(d_context_at + units, mask=units < size, other=0.0).to(tl.float32)
+    mean = tl.sum(
+        d_context * tl.load(context + step * size + units, mask=units < size, other=0.0), 0
+    )
     score = tl.load(
-        scores + step * row_size(length) + places, mask=places < length, other=-float("inf")
+        scores + step * padded_length(length) + positions,
+        mask=positions < length,
+        other=-float("inf"),
     )
     alpha = tl.exp(score - tl.load(logsums + step))
-    d_alpha = scored(owed_at, values, row, length, size, PLACES, DEEP, EXACT)
+    d_alpha = row_scores(d_context_at, values, row, length, size, BLOCK_POSITIONS, BLOCK_K, FLOAT32)
     d_score = alpha * (d_alpha - mean)
-    tl.store(d_scores + step * row_size(length) + places, d_score, mask=places < length)
-    weighed(d_score, keys, d_query + row * size, row, length, size, PLACES, DEEP, EXACT)
+    tl.store(d_scores + step * padded_length(length) + positions, d_score, mask=positions < length)
+    weighted_sum(
+        d_score, keys, d_query + row * size, row, length, size, BLOCK_POSITIONS, BLOCK_K, FLOAT32
+    )

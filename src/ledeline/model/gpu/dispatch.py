@@ -1,8 +1,8 @@
 """Which functions have a fused kernel, and when it runs instead of the plain definition.
 
-This is the one place where that is chosen. A plain definition is marked with `has_kernel`, and
-`KERNELS` says where its fused twin is, which takes the same arguments, and when it is taken.
-Kernels run on a GPU, or for tests on any machine in Triton's interpreter, which wants
+This is the one place where that is decided. A plain definition is marked with `has_kernel`, and
+`KERNELS` has its fused version, which takes the same arguments, and the condition for using it.
+Kernels run on a GPU or, for tests, on any machine in Triton's interpreter, which needs
 TRITON_INTERPRET=1 before Triton is first imported.
 """
 
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
 KernelMode = Literal["fused", "plain", "interpreted"]
 _mode: ContextVar[KernelMode] = ContextVar("kernel_mode", default="fused")
 _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
-_ROOM: Final = 160 * 1024  # bytes of shared memory that a program needs; an A100 or newer has them
+_SHARED_MEMORY: Final = 160 * 1024  # bytes that a program needs; an A100 or newer has them
 
-LONGEST: Final = 1024  # source places that attention's kernels take
+MAX_SOURCE: Final = 1024  # source positions that the attention kernels can handle
 
 
 def use_triton(*tensors: Tensor, recurrent: bool = False) -> bool:
-    """Whether fused kernels are to work on these: on a GPU, unless something else is wanted.
+    """Whether to run fused kernels on these tensors: on a GPU, unless `kernel_mode` says otherwise.
 
-    Those of recurrent layers need much shared memory, and are for training and validation: where a
-    few texts are to be answered, nobody wants to wait until they are compiled.
+    Kernels of recurrent layers need much shared memory, and run in training and validation only:
+    for a few headlines, compiling them would take longer than it saves.
     """
-    wanted = _mode.get()
-    if wanted == "plain" or not all(one.dtype in _TYPES for one in tensors):
+    mode = _mode.get()
+    if mode == "plain" or not all(one.dtype in _TYPES for one in tensors):
         return False
     if recurrent and torch.is_inference_mode_enabled():
         return False
     if not has_triton():
         return False
-    if wanted == "interpreted":
+    if mode == "interpreted":
         return True
     return all(one.is_cuda and (not recurrent or _has_shared_memory(one.device)) for one in tensors)
 
 
-# --- what has a kernel, and when it is taken ------------------------------------------------------
+# --- what has a kernel, and when it is used -------------------------------------------------------
 
 
 class Kernel(NamedTuple):
-    """The fused twin of a plain function."""
+    """The fused version of a plain function."""
 
-    place: str  # module in `ledeline.model.gpu`, and function
-    taken: Callable[..., bool]  # of the arguments of the function
+    path: str  # module in `ledeline.model.gpu`, and function
+    applies: Callable[..., bool]  # whether to use it for these arguments
 
 
 def _embed(words: Tensor, weight: Tensor) -> bool:  # noqa: ARG001
-    return torch.is_grad_enabled() and use_triton(weight)  # it is there for its gradient
+    return torch.is_grad_enabled() and use_triton(weight)  # only its backward pass is faster
 
 
 def _lstm_layer(layer: nn.LSTM, values: Tensor, lengths: Tensor | None) -> bool:  # noqa: ARG001
@@ -85,13 +85,13 @@ R = TypeVar("R")
 
 
 def has_kernel(plain: Callable[P, R]) -> Callable[P, R]:
-    """Mark a plain definition that has a fused twin, which takes its place when it should."""
+    """Mark a plain definition that has a fused version in `KERNELS`."""
     kernel = KERNELS[plain.__name__]
-    module, _, name = kernel.place.rpartition(".")
+    module, _, name = kernel.path.rpartition(".")
 
     @wraps(plain)
     def chosen(*arguments: P.args, **named: P.kwargs) -> R:
-        if not kernel.taken(*arguments, **named):
+        if not kernel.applies(*arguments, **named):
             return plain(*arguments, **named)
         fused: Callable[P, R] = getattr(import_module(f"ledeline.model.gpu.{module}"), name)
         return fused(*arguments, **named)
@@ -99,41 +99,41 @@ def has_kernel(plain: Callable[P, R]) -> Callable[P, R]:
     return chosen
 
 
-def unrolls_at_once(embedded: Tensor) -> bool:
-    """Whether `layers.unroll` does a decoder's steps over known words, with a gradient by hand."""
+def use_manual_backward(embedded: Tensor) -> bool:
+    """Whether `layers.unroll` does a decoder's steps, with its own backward pass."""
     return torch.is_grad_enabled() or use_triton(embedded, recurrent=True)
 
 
-def unrolls_in_triton(embedded: Tensor, memory: "Memory") -> bool:
-    """Whether it has Triton do them."""
-    short = memory.mask is None and memory.keys.shape[1] <= LONGEST
+def use_triton_unroll(embedded: Tensor, memory: "Memory") -> bool:
+    """Whether `layers.unroll` does them in Triton."""
+    short = memory.mask is None and memory.keys.shape[1] <= MAX_SOURCE
     return short and use_triton(embedded, recurrent=True)
 
 
 # --- products -----------------------------------------------------------------------------------
 
 
-def product_type(values: Tensor) -> torch.dtype:
-    """The type of operands: autocast's where it is on, else that of the values."""
+def product_dtype(values: Tensor) -> torch.dtype:
+    """The type of a product's operands: autocast's where it is on, else that of the values."""
     device = values.device.type
     if torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
     return values.dtype
 
 
-def precise_product(one: Tensor, other: Tensor) -> Tensor:
-    """A product that is added up and left in float32."""
+def mm_in_float32(one: Tensor, other: Tensor) -> Tensor:
+    """`torch.mm`, summed and returned in float32."""
     if one.dtype == torch.float32:
         return torch.mm(one, other)
     if one.is_cuda:
         return torch.mm(one, other, out_dtype=torch.float32)
-    return torch.mm(one, other).float()  # added up in float32, but torch has no more on a CPU
+    return torch.mm(one, other).float()  # rounded before: torch has no out_dtype on a CPU
 
 
 @contextmanager
-def kernel_mode(wanted: KernelMode) -> Iterator[None]:
-    """Within it use plain PyTorch only, or have the kernels interpreted on a CPU."""
-    before = _mode.set(wanted)
+def kernel_mode(mode: KernelMode) -> Iterator[None]:
+    """Within it use plain PyTorch only, or run the kernels in Triton's interpreter."""
+    before = _mode.set(mode)
     try:
         yield
     finally:
@@ -141,8 +141,8 @@ def kernel_mode(wanted: KernelMode) -> Iterator[None]:
 
 
 @contextmanager
-def exact() -> Iterator[None]:
-    """Within it cuDNN does not round what it multiplies to ten bits (TF32), as it would else."""
+def without_tf32() -> Iterator[None]:
+    """Within it cuDNN does not round operands to TF32 (ten bits), as it does by default."""
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:
@@ -153,13 +153,13 @@ def exact() -> Iterator[None]:
 
 @cache
 def has_triton() -> bool:
-    """Whether Triton is installed; torch brings it along where it was built for GPUs."""
+    """Whether Triton is installed; torch for GPUs comes with it."""
     return find_spec("triton") is not None
 
 
 @cache
 def _has_shared_memory(device: torch.device) -> bool:
-    """Whether a GPU has shared memory enough; on others captured steps are fast without."""
-    about: Any = torch.cuda.get_device_properties(device)
-    room: int = about.shared_memory_per_block_optin
-    return room >= _ROOM
+    """Whether a GPU has enough shared memory for the kernels of recurrent layers."""
+    properties: Any = torch.cuda.get_device_properties(device)
+    available: int = properties.shared_memory_per_block_optin
+    return available >= _SHARED_MEMORY

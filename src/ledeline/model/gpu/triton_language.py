@@ -1,7 +1,7 @@
-"""Triton, or something in its place where it is not installed: kernels can be read there, not run.
+"""Triton, or a stand-in where it is not installed, so that modules with kernels can be imported.
 
-Only modules with kernels import this, and they only where `use_triton` said so: Triton takes
-half a second to import.
+Only modules with kernels import this, and they are imported only when `use_triton` is true: Triton
+takes half a second to import.
 """
 
 from typing import Any

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 
 class Memory(NamedTuple):
-    """What attention looks at: made once a source, shared by its hypotheses and steps."""
+    """What attention looks at: computed once per source, for all its steps and hypotheses."""
 
     states: Tensor  # (B, I, H): h_i
     keys: Tensor  # (B, I, H): h_i^T W_a
-    mask: Tensor | None  # (B, I); None: every place is valid
+    mask: Tensor | None  # (B, I); None: all positions are valid
 
 
 class Attention(nn.Module):
@@ -24,8 +24,8 @@ class Attention(nn.Module):
         self.bilinear = nn.Parameter(torch.empty(hidden_size, hidden_size))  # W_a
         self.mix = nn.Linear(2 * hidden_size, hidden_size, bias=False)  # W_s
 
-    def remember(self, states: Tensor, mask: Tensor | None = None) -> Memory:
-        """States (B, I, H) -> what each step looks at."""
+    def memory_of(self, states: Tensor, mask: Tensor | None = None) -> Memory:
+        """Encoder states (B, I, H) -> what each step attends to."""
         return Memory(states, states @ self.bilinear, mask)
 
     def forward(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:

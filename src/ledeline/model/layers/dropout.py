@@ -1,4 +1,4 @@
-"""Dropout that a batch gets whole, however many processes share it."""
+"""Dropout with masks that do not depend on how many processes share a batch."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -14,37 +14,37 @@ class Share(NamedTuple):
 
     rank: int
     world_size: int
-    num_pairs: int | None  # of the whole batch; None: those at hand
+    num_pairs: int | None  # of the whole batch; None: this process has all
 
 
-WHOLE: Final = Share(0, 1, None)
+WHOLE_BATCH: Final = Share(0, 1, None)
 
 
 class Dropout(nn.Module):
     """Zero a share of the values in training, and scale the rest so that the mean stays.
 
-    The dice are thrown for the whole batch and this process keeps its own rows. So two processes
-    train exactly as one does. The first dimension of what comes in is B.
+    The random mask is drawn for the whole batch, and this process takes its own rows of it. So two
+    processes train exactly as one does. The first dimension of the input is B.
     """
 
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.share = WHOLE
+        self.share = WHOLE_BATCH
 
     def forward(self, values: Tensor) -> Tensor:
         """Values of any shape (B, ...) -> the same shape."""
-        factors = self.factors(values.shape, values)
-        return values if factors is None else values * factors
+        mask = self.mask(values.shape, values)
+        return values if mask is None else values * mask
 
-    def factors(self, shape: Sequence[int], like: Tensor) -> Tensor | None:
-        """What to multiply with: 0 or 1 / (1 - rate); None where nothing is dropped."""
+    def mask(self, shape: Sequence[int], like: Tensor) -> Tensor | None:
+        """A random mask of this shape: 0 or 1 / (1 - rate); None where nothing is dropped."""
         if not self.training or not self.rate:
             return None
         rank, world_size, num_pairs = self.share
         whole = like.new_empty((num_pairs or shape[0], *shape[1:]))
         if whole.is_cuda:
-            whole.bernoulli_(1 - self.rate).div_(1 - self.rate)  # one pass less
+            whole.bernoulli_(1 - self.rate).div_(1 - self.rate)  # one kernel less
         else:
             whole.uniform_().ge_(self.rate).div_(1 - self.rate)
         return whole[rank::world_size]
@@ -55,8 +55,9 @@ class Dropout(nn.Module):
 
 
 def seed(number: int, stream: int) -> None:
-    """Set torch's dice from a seed and, say, a step: what is thrown next depends on no past.
+    """Seed torch's random numbers by a seed and a stream, such as the number of the step.
 
-    So a resumed run throws what the run would have thrown, with no state of the dice to save.
+    Random numbers then do not depend on those drawn before. So a resumed run draws the same ones,
+    and checkpoints need no state of the generator.
     """
     torch.manual_seed(int(random_keys(number, stream, 1)[0]))

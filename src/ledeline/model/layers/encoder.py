@@ -11,7 +11,7 @@ from ledeline.model.layers.dropout import Dropout
 
 
 class Ends(NamedTuple):
-    """Where the two directions of a layer end, summed: `fwd_I + bwd_1`."""
+    """The last states of the two directions of a layer, summed: `fwd_I + bwd_1`."""
 
     hidden: Tensor  # (B, H)
     cell: Tensor  # (B, H)
@@ -21,7 +21,7 @@ class Encoded(NamedTuple):
     """A batch of sources as the decoder sees it."""
 
     states: Tensor  # (B, I, H): h_1 ... h_I of the top layer
-    ends: tuple[Any, ...]  # of each layer, the first below: what the decoder starts from
+    ends: tuple[Any, ...]  # of each layer, from the first to the top: the decoder starts from them
     sentence: Tensor  # (B, H): s, the summed ends of the top layer
 
 
@@ -44,7 +44,7 @@ class Encoder(nn.Module):
         self.dropout = dropout
 
     def forward(self, sources: Tensor, lengths: Tensor | None = None) -> Encoded:
-        """Sources (B, I), and their lengths (B,) on the CPU where they are not all I."""
+        """Sources (B, I), and their lengths (B,) on the CPU unless all are I."""
         states, ends = embed(sources, self.embedding.weight), []
         for layer in self.layers:
             inputs = self.dropout(states)

@@ -1,4 +1,4 @@
-"""From the name of an output file to what writes it."""
+"""Open an output file in the format that its name says."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,10 +20,10 @@ from ledeline.inference.outputs.line_formats import (
     PlainLines,
 )
 from ledeline.inference.outputs.parquet import ParquetTable, journal_path
-from ledeline.inference.outputs.text_file import GrowingFile
+from ledeline.inference.outputs.resumable_file import ResumableFile
 
 TABLES: Final = (".jsonl", ".csv", ".tsv", ".parquet")
-COLUMN: Final = "headline"  # where none is named
+COLUMN: Final = "headline"  # the default
 
 
 @contextmanager
@@ -35,31 +35,31 @@ def open_output(
     as_json: bool = False,
     resume: bool = False,
     progress: Progress = no_progress,
-) -> Iterator[GrowingFile | ParquetTable]:
-    """Give what writes headlines to a file, in the format its name says; one run at a time.
+) -> Iterator[ResumableFile | ParquetTable]:
+    """Open a file for headlines, in the format that its name says, for one run at a time.
 
-    A file that is there is never overwritten: without ``resume`` it is refused. For a table, the
-    input is read through once where that can be, so that a row that the format cannot hold is
-    found before the work begins.
+    An existing file is never overwritten: without ``resume`` it is refused. For a table, the input
+    is first read through once if possible, so that a row that the format cannot hold is found
+    before the work begins.
     """
-    _refuse_name(path, as_json=as_json)
+    _check_name(path, as_json=as_json)
     path = path.resolve()
     if isinstance(given, FileInput) and given.path.resolve() == path:
         raise CorpusError(f"{path} is the input; name another output")
     make_folder(path.parent)
     full = CorpusError(f"{path}: the disk is full; make room and continue with --resume")
     with exclusive_lock(path, CorpusError), explain_full_disk(full):
-        _refuse_taken(path, resume=resume)
+        _check_exists(path, resume=resume)
         with closing(_opened(path, given, column or COLUMN, as_json, progress)) as output:
             yield output
 
 
 def is_table(path: Path, *, as_json: bool) -> bool:
-    """Whether the rows of the input are written with a column added."""
+    """Whether the output is the table of the input with a column added."""
     return path.suffix.lower() in TABLES and not as_json
 
 
-def refuse_at_odds(
+def check_output_options(
     path: Path | None,
     column: str | None,
     *,
@@ -68,7 +68,7 @@ def refuse_at_odds(
     explain: bool,
     n_best: int,
 ) -> None:
-    """Refuse options that would have no effect, or that ask for what the output cannot hold."""
+    """Refuse options that have no effect, or that the output format cannot hold."""
     table = path is not None and is_table(path, as_json=as_json)
     if resume and path is None:
         raise ConfigError("--resume continues an output file; name it with --output")
@@ -80,7 +80,7 @@ def refuse_at_odds(
         raise ConfigError(f"--n-best {n_best}: a table has one headline per row; add --json")
 
 
-def _refuse_name(path: Path, *, as_json: bool) -> None:
+def _check_name(path: Path, *, as_json: bool) -> None:
     suffix = path.suffix.lower()
     if as_json and suffix != ".jsonl":
         raise CorpusError(
@@ -96,7 +96,7 @@ def _refuse_name(path: Path, *, as_json: bool) -> None:
         )
 
 
-def _refuse_taken(path: Path, *, resume: bool) -> None:
+def _check_exists(path: Path, *, resume: bool) -> None:
     if path.is_dir():
         raise CorpusError(f"{path} is a folder; name a file to write to")
     if resume:
@@ -114,7 +114,7 @@ def _refuse_taken(path: Path, *, resume: bool) -> None:
 
 def _opened(
     path: Path, given: Input, column: str, as_json: bool, progress: Progress
-) -> GrowingFile | ParquetTable:
+) -> ResumableFile | ParquetTable:
     if is_table(path, as_json=as_json) and path.suffix.lower() == ".parquet":
         return ParquetTable(path, given, column)
     form = _format(path, given, column, as_json)
@@ -123,7 +123,7 @@ def _opened(
         for record in records:
             if not isinstance(record, InvalidRow):
                 form.beginning(record)
-    return GrowingFile(path, form)
+    return ResumableFile(path, form)
 
 
 def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
@@ -140,7 +140,7 @@ def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
 
 
 def _dialect(suffix: str, given: Input) -> Dialect:
-    """How to write a table of text: as the input, where that is of the same family."""
+    """How to write a text table: like the input, if that is in the same or a similar format."""
     if given.file_format == suffix.removeprefix("."):
         return given.dialect
     if {given.file_format, suffix.removeprefix(".")} == {"csv", "tsv"}:

@@ -1,4 +1,4 @@
-"""A text file that grows by whole records, and that a later run can go on with."""
+"""A text file to which whole records are appended, so that a later run can resume it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,20 +11,20 @@ from ledeline.core.atomic import fsync
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import InvalidRow
 from ledeline.corpus.records import Record
-from ledeline.inference.outputs import Answer, Resumed
+from ledeline.inference.outputs import RecordResult, ResumePoint
 from ledeline.inference.outputs.line_formats import Format
 
 
-class GrowingFile:
-    """Appends answers to a file, and knows again those that an earlier run wrote.
+class ResumableFile:
+    """Appends records to a file, and recognises those that an earlier run wrote.
 
-    A run that is killed leaves whole records and perhaps the start of one, which the next run cuts
-    off. The file is not touched before all of it was found to fit the input.
+    A run that is killed leaves whole records, and perhaps an incomplete one, which the next run
+    removes. The file is not changed before all of its records were checked against the input.
     """
 
     def __init__(self, path: Path, form: Format) -> None:
         self._path, self._format = path, form
-        self._size = 0  # of the whole records
+        self._size = 0  # bytes of whole records
         self._descriptor: int | None = None
 
     @property
@@ -32,8 +32,8 @@ class GrowingFile:
         """Whether other columns are written, too."""
         return self._format.is_table
 
-    def resume(self, records: Iterator[Record | InvalidRow]) -> Resumed:
-        """Pass by the records that have a line already, and cut off a torn one."""
+    def resume(self, records: Iterator[Record | InvalidRow]) -> ResumePoint:
+        """Skip the records that have a line already, and remove an incomplete line."""
         num_done = 0
         with suppress(FileNotFoundError), self._path.open("rb") as file:
             lines = _lines(file, self._format)
@@ -46,17 +46,17 @@ class GrowingFile:
                     break
                 num_done += taken
             os.truncate(self._path, self._size)
-        return Resumed(num_done, records)
+        return ResumePoint(num_done, records)
 
     def _next(self, records: Iterator[Record | InvalidRow]) -> tuple[int, Record | InvalidRow]:
-        """How many rows the next one that has a line takes, and that row."""
+        """The next row that has a line, and how many rows were read up to it."""
         for taken, record in enumerate(records, start=1):
             if self._has_line(record):
                 return taken, record
         raise self._misfit("has more records than the input")
 
     def _keep(self, line: bytes, beginning: bytes, what: str) -> bool:
-        """Whether a line is whole; one that is not of the input is an error."""
+        """Whether a line is whole; raises an error if it is not from this input."""
         whole = _is_whole(line, self._format)
         fits = line.startswith(beginning) or (not whole and beginning.startswith(line))
         if not fits or (whole and not line.endswith(self._format.endings)):
@@ -73,24 +73,24 @@ class GrowingFile:
     def _has_line(self, record: Record | InvalidRow) -> bool:
         return self._format.has_bad_rows or isinstance(record, Record)
 
-    def write(self, answers: Sequence[Answer]) -> None:
-        """Append the lines of answers; those before one that does not fit are written."""
+    def write(self, results: Sequence[RecordResult]) -> None:
+        """Append lines; if the format cannot hold a record, those before it are still written."""
         data = bytearray()
         try:
-            for answer in answers:
-                if self._has_line(answer.record):
-                    data += self._format.line(answer)
+            for result in results:
+                if self._has_line(result.record):
+                    data += self._format.line(result)
         finally:
             self._append(bytes(data))
 
     def finish(self) -> None:
-        """See to it that the file is there, with its header, and on the disk."""
+        """Create the file with its header if nothing was written, and flush it to disk."""
         self._append(b"")
         fsync(self._path)
         fsync(self._path.parent)
 
     def _append(self, data: bytes) -> None:
-        """Append all or nothing."""
+        """Append all of the data, or nothing if that fails."""
         if not self._size:
             data = self._format.header + data
         if self._descriptor is None:
@@ -113,7 +113,7 @@ class GrowingFile:
 
 
 def _lines(file: BinaryIO, form: Format) -> Iterator[bytes]:
-    """The records of a file, with their ends; the last may be torn."""
+    """The records of a file, with their line ends; the last may be incomplete."""
     line = b""
     for piece in file:
         line += piece
