@@ -36,8 +36,8 @@ from addons_figure import (
 from addons_runs import read_runs, run_tables, table, tiny_study
 from ledeline.core.atomic import atomic_write
 from ledeline.core.errors import LedelineError, ScoreError
+from ledeline.evaluation.evaluation_folder import EvaluatedSet, EvaluationFolder
 from ledeline.evaluation.figures import picture_format, save
-from ledeline.evaluation.folder import EvaluatedSet, EvaluationFolder
 from ledeline.evaluation.odd_words import KINDS
 from ledeline.evaluation.significance import Array, bootstrap_intervals, compare
 from ledeline.evaluation.summary import MEASURES

@@ -39,9 +39,9 @@ from ledeline.inference.source_text import SourceText
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
-from ledeline.model.config import SystemConfig
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.gpu import dispatch
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.search import Hypothesis, search
 from ledeline.search.beam import COMPACTIONS, Compaction

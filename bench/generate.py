@@ -28,7 +28,7 @@ from ledeline.config import SearchConfig
 from ledeline.corpus.tables import read_table
 from ledeline.data.dataset import padded
 from ledeline.inference.headliner import Headliner, Options
-from ledeline.model.format.folder import load_model
+from ledeline.model.format.model_folder import load_model
 from ledeline.search import search
 from machine import cpu_precisions, described
 from peers import PeerError, measure

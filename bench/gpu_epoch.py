@@ -41,10 +41,10 @@ from ledeline.data.dataset import Column as Sequences
 from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk
 from ledeline.train import loop
 from ledeline.train.callbacks import NullCallback, StepReport
-from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import CapturedSteps
 from ledeline.train.metrics_log import METRICS
 from ledeline.train.step import EagerSteps
+from ledeline.train.train_config import TrainConfig
 from ledeline.train.validation import Validation
 from rows import Column, Rows, Table
 from train import CUDA, QUICK, Sizes

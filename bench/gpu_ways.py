@@ -26,19 +26,19 @@ from ledeline.data.dataset import Dataset, DatasetWriter, EncodedChunk, Split
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
-from ledeline.model.config import SystemConfig
 from ledeline.model.gpu.dispatch import kernel_mode
 from ledeline.model.pairs import Pairs
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
-from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import CapturedSteps, CudaGraphs, Work
 from ledeline.train.device_data import DeviceSplit
 from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.precision import precision
 from ledeline.train.step import TrainStep
+from ledeline.train.train_config import TrainConfig
 from rows import Column, Rows, Table
 from train import CUDA, DEVICE, Sizes, Textbook, loss, random_ids, training_step
 

@@ -36,7 +36,7 @@ from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.evaluation.alignment_methods import METHODS
 from ledeline.evaluation.evaluate import EvaluatedSystem, EvaluationConfig, evaluate
-from ledeline.evaluation.folder import ALIGNMENT
+from ledeline.evaluation.evaluation_folder import ALIGNMENT
 from ledeline.evaluation.odd_words import KINDS
 from ledeline.inference.headliner import Headliner, Options, system_name
 from ledeline.model.addons.sgate import SelectiveGateConfig
@@ -45,10 +45,10 @@ from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.report import write_report
 from ledeline.synth.newsroom import Story, generate
 from ledeline.train.callbacks import NullCallback, StepReport
-from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
 from ledeline.train.optimizers import AdamConfig
 from ledeline.train.schedules import HalvingSchedule
+from ledeline.train.train_config import TrainConfig
 from ledeline.train.validation import Validation
 from machine import described
 

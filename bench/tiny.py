@@ -23,7 +23,7 @@ from ledeline.data.prepare import prepare
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
-from ledeline.model.config import SystemConfig
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.synth.newsroom import Story, write_story
 from ledeline.text.profiles import PAPER
@@ -128,7 +128,7 @@ def model() -> Path:
     """A model folder: an untrained EncDec+sGate+SPM that knows the words of the stories."""
     from safetensors.torch import save_file  # here, for not every program needs torch
 
-    from ledeline.model.format.folder import WEIGHTS, write_description
+    from ledeline.model.format.model_folder import WEIGHTS, write_description
 
     words = Counter(word for story in stories(24, 1) for word in PAPER.words(story.lede))
     subwords = Subwords.learn(words, MERGES, unknown_words=PAPER.unknown_words)

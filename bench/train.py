@@ -41,8 +41,8 @@ from ledeline.data.dataset import Batch
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
-from ledeline.model.config import SystemConfig
 from ledeline.model.pairs import Pairs
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
 from ledeline.search.step_model import map_tensors
 from ledeline.text.subwords import BOS, SPECIALS

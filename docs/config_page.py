@@ -7,7 +7,7 @@ from ledeline.config import PrepareConfig
 from ledeline.config.section import ByName, Field, fields, name_field, walk
 from ledeline.config.values import as_toml
 from ledeline.server.settings import ServeConfig
-from ledeline.train.config import TrainConfig
+from ledeline.train.train_config import TrainConfig
 
 PAGE = Path(__file__).with_name("config.md")
 

@@ -23,7 +23,7 @@ from ledeline.config import (
 from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.build import build
-from ledeline.model.format.folder import write_description
+from ledeline.model.format.model_folder import write_description
 from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import PROFILES

@@ -7,7 +7,7 @@ import torch
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
-from ledeline.model.config import ADDON_CONFIGS, SystemConfig
+from ledeline.model.system_config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 
 

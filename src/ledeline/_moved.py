@@ -25,7 +25,7 @@ MOVED: Final = {
     "evaluate": "evaluation.evaluate",
     "headline": "inference.headline",
     "headliner": "inference.headliner",
-    "model.files": "model.format.folder",
+    "model.files": "model.format.model_folder",
     "pack": "model.format.pack",
     "prepare": "data.prepare",
     "section": "config.section",

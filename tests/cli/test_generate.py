@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 import command
 from ledeline.data.dataset import Dataset
 from ledeline.model.build import build
-from ledeline.model.format.folder import write_description
+from ledeline.model.format.model_folder import write_description
 from ledeline.synth.newsroom import generate as generate_stories
 from systems import encdec
 

@@ -7,12 +7,12 @@ from ledeline.config import LoopConfig, PrepareConfig
 from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ConfigError, RenamedWarning
 from ledeline.model.addons.spm import SourcePredictionConfig
-from ledeline.model.config import SystemConfig
 from ledeline.model.initialization import UniformInit
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
-from ledeline.train.config import RENAMED, TrainConfig
 from ledeline.train.optimizers import AdamConfig
 from ledeline.train.schedules import HalvingSchedule
+from ledeline.train.train_config import RENAMED, TrainConfig
 from pages import ROOT
 from systems import encdec
 

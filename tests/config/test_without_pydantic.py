@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ledeline.config import load, to_toml
-from ledeline.train.config import TrainConfig
+from ledeline.train.train_config import TrainConfig
 from pages import ROOT
 
 BEGIN = """
@@ -15,7 +15,7 @@ import sys
 sys.modules["pydantic"] = None
 sys.modules["pydantic_core"] = None
 from pathlib import Path
-from ledeline.train.config import TrainConfig
+from ledeline.train.train_config import TrainConfig
 from ledeline.config import *
 from ledeline.config.section import *
 from ledeline.core.errors import ConfigError

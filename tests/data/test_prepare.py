@@ -20,7 +20,7 @@ from ledeline.corpus.table_writer import write_table
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset
 from ledeline.data.prepare import PrepareResult, prepare
-from ledeline.model.format.folder import write_description
+from ledeline.model.format.model_folder import write_description
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC
 from ledeline.text.subwords import UNK, Subwords

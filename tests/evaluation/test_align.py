@@ -17,7 +17,7 @@ from ledeline.evaluation.links import AlignmentScore, Links
 from ledeline.evaluation.set_alignment import SetLinks, alignment_summary
 from ledeline.evaluation.word_pairs import PairingRule, sample, word_pairs
 from ledeline.inference.headliner import open_model
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 from ledeline.synth.newsroom import generate
 
 pytestmark = pytest.mark.usefixtures("one_thread")

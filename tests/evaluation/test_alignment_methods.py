@@ -17,7 +17,7 @@ from ledeline.evaluation.links import (
 )
 from ledeline.evaluation.teacher_forcing import MAX_LENGTH, encode_pair
 from ledeline.inference.attribution import teacher_force
-from ledeline.model.format.folder import ModelBundle, load_model
+from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 
 PAIRS = [(story.lede, story.headline) for story in generate(6, 3)]

@@ -29,7 +29,7 @@ from ledeline.evaluation.scoring import score_files
 from ledeline.evaluation.summary import EvaluationSummary
 from ledeline.inference.generate import GenerateResult
 from ledeline.inference.headliner import Headliner, Options, system_name
-from ledeline.model.format.folder import load_model
+from ledeline.model.format.model_folder import load_model
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import EOS, UNK
@@ -190,7 +190,7 @@ class TestFolder:
             replace(config, profile="paper"),
             replace(config, seed=9),
         ):
-            with pytest.raises(ScoreError, match="scoring was .* and is .* now"):
+            with pytest.raises(ScoreError, match=r"scoring was .* and is .* now"):
                 evaluated(systems["natural"], tmp_path, near, config=other, resume=True)
 
     def test_unknown_words_survive_every_profile(
@@ -229,7 +229,9 @@ class TestFolder:
         """As all do that were made when this was the default."""
         evaluated(systems["natural"], tmp_path, near)
         options = replace(QUICK.options, replace_unknown=True)
-        with pytest.raises(ScoreError, match="was false and is true now; resume with --unknown keep"):
+        with pytest.raises(
+            ScoreError, match="was false and is true now; resume with --unknown keep"
+        ):
             evaluated(
                 systems["natural"],
                 tmp_path,

@@ -22,7 +22,7 @@ from ledeline.evaluation.word_pairs import (
     word_pairs,
 )
 from ledeline.inference.attribution import PairTrace
-from ledeline.model.format.folder import ModelBundle, load_model
+from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, PAPER
 from ledeline.text.subwords import EOS, PAD, UNK, Subwords

@@ -11,7 +11,7 @@ import torch
 
 from ledeline.inference import attribution
 from ledeline.inference.attribution import spm_weights, teacher_force, word_weights
-from ledeline.model.format.folder import load_model
+from ledeline.model.format.model_folder import load_model
 from ledeline.model.systems.encdec import EncDec
 from ledeline.text.subwords import BOS, EOS, PAD
 

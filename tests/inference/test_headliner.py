@@ -26,8 +26,8 @@ from ledeline.core.errors import (
 from ledeline.data.dataset import Batch
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.source_text import SourceText
-from ledeline.model.format.folder import load_model, write_description
-from ledeline.model.gpu.step_model import GpuStepModel
+from ledeline.model.format.model_folder import load_model, write_description
+from ledeline.model.gpu.gpu_step_model import GpuStepModel
 from ledeline.runtime.cpu import has_int8
 from ledeline.search import Hypothesis
 from ledeline.synth.newsroom import generate

@@ -14,10 +14,10 @@ from ledeline.data.dataset import Batch, padded
 from ledeline.inference.engines import choose_engine
 from ledeline.model import addons as known_addons
 from ledeline.model.addons.addon import Addon, Sizes, View
-from ledeline.model.config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.format.weights import as_stored, read_weights, write_weights
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
+from ledeline.model.system_config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.systems import SYSTEMS
 from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruConfig
@@ -260,7 +260,7 @@ class TestClashes:
                 random_system(name)
 
     def test_the_section_of_an_add_on_is_no_other_section(self) -> None:
-        from ledeline.train.config import TrainConfig
+        from ledeline.train.train_config import TrainConfig
 
         assert not known_addons.ADDONS.keys() & {one.name for one in fields(TrainConfig)}
 

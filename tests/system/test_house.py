@@ -62,6 +62,27 @@ def test_every_package_is_a_room() -> None:
     assert found == set(ROOMS)
 
 
+def test_no_two_modules_share_a_name() -> None:
+    """But for the verbs of the command and their views, and the fused twins of plain layers."""
+    twins = {"decoder", "encoder", "top_k"}
+    names = [
+        path.stem
+        for path in MODULES
+        if path.relative_to(SOURCE).parts[0] != "cli" and path.stem not in {"__init__", *twins}
+    ]
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+
+
+def test_no_two_classes_share_a_name() -> None:
+    names = [
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+
+
 def test_tests_lie_in_the_rooms_that_they_test() -> None:
     folders = {
         path.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")

@@ -23,15 +23,15 @@ from ledeline.data.dataset import Batch
 from ledeline.evaluation.alignment_methods import align
 from ledeline.evaluation.links import alignment_score, parse_pharaoh
 from ledeline.model.build import build
-from ledeline.model.format.folder import ModelBundle, load_model
+from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.model.initialization import UniformInit
 from ledeline.model.pairs import Sources
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.search import greedy
 from ledeline.synth.newsroom import generate
-from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
 from ledeline.train.optimizers import AdamConfig
+from ledeline.train.train_config import TrainConfig
 from systems import addons
 
 pytestmark = pytest.mark.slow

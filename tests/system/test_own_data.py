@@ -15,7 +15,7 @@ from ledeline.cli import app
 from ledeline.core.shipped import SHIPPED
 from ledeline.data.dataset import Dataset
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.folder import load_model
+from ledeline.model.format.model_folder import load_model
 from pages import ROOT, Block, blocks, run
 
 GUIDE = (ROOT / "docs" / "own-data.md").read_text()

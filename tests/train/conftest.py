@@ -16,7 +16,7 @@ from ledeline.config import (
 )
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig
+from ledeline.train.train_config import TrainConfig
 from systems import addons
 
 LOSSES = 1e-5  # relative, and of norms; 1.5e-7 was the largest seen: the rounding of a float32

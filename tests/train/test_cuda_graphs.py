@@ -28,7 +28,6 @@ from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train import cuda_graphs, loop
 from ledeline.train.callbacks import NullCallback
-from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import MULTIPLE, CapturedSteps, CudaGraphs, can_capture
 from ledeline.train.device_data import DeviceSplit
 from ledeline.train.loop import train
@@ -43,6 +42,7 @@ from ledeline.train.optimizers import (
 )
 from ledeline.train.processes import World
 from ledeline.train.step import EagerSteps, TrainStep
+from ledeline.train.train_config import TrainConfig
 from systems import addons
 
 OPTIMIZERS: list[OptimizerConfig] = [

@@ -16,7 +16,7 @@ import pytest
 
 from ledeline.config.toml import load, to_toml
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig
+from ledeline.train.train_config import TrainConfig
 
 NUM_KILLS = 20
 

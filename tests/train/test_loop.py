@@ -18,7 +18,7 @@ from ledeline.config.toml import to_toml
 from ledeline.core.errors import CheckpointError, DatasetError, TrainingError
 from ledeline.data.dataset import Dataset
 from ledeline.model.build import build
-from ledeline.model.format.folder import load_model
+from ledeline.model.format.model_folder import load_model
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import Trace
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
@@ -26,13 +26,13 @@ from ledeline.model.systems.gru import GruConfig
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train.callbacks import NullCallback, RunStart, StepReport
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig, load_train_config
 from ledeline.train.loop import _steps_between_reports, train
 from ledeline.train.metrics_log import NO_TENSORBOARD
 from ledeline.train.optimizers import SgdConfig
 from ledeline.train.processes import World
 from ledeline.train.schedules import ConstantSchedule
 from ledeline.train.throughput import Throughput
+from ledeline.train.train_config import TrainConfig, load_train_config
 from ledeline.train.validation import Validation
 from systems import addons
 

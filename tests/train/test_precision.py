@@ -14,11 +14,11 @@ from ledeline.model.build import build
 from ledeline.model.systems.encdec import EncDec
 from ledeline.runtime.cpu import has_bfloat16
 from ledeline.train import validation
-from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
-from ledeline.train.losses import MeanLosses
+from ledeline.train.loss_accumulator import MeanLosses
 from ledeline.train.precision import precision, refuse_unsupported
 from ledeline.train.processes import World
+from ledeline.train.train_config import TrainConfig
 from ledeline.train.validation import validation_loss
 
 CPU = World(0, 1, torch.device("cpu"))

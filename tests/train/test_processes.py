@@ -34,10 +34,10 @@ from ledeline.data.dataset import Dataset
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.train import processes
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig
 from ledeline.train.optimizers import AdagradConfig, AdamConfig, OptimizerConfig, SgdConfig
 from ledeline.train.processes import World, join_processes
 from ledeline.train.schedules import WarmupCosineSchedule
+from ledeline.train.train_config import TrainConfig
 
 # Adam divides a gradient by its own size. Where a gradient is little but rounding, so is the step,
 # which may yet be as long as any other, the rate; so the rate is what to measure by. At this one

@@ -10,9 +10,9 @@ from ledeline.core.errors import ConfigError
 from ledeline.model.initialization import NormalInit, UniformInit
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.model.systems.gru import GruConfig, GruEncDec
-from ledeline.train.config import TrainConfig, load_train_config
 from ledeline.train.optimizers import AdagradConfig, AdamConfig, SgdConfig
 from ledeline.train.schedules import ConstantSchedule, HalvingSchedule, WarmupCosineSchedule
+from ledeline.train.train_config import TrainConfig, load_train_config
 
 DATA = DataConfig(dataset=Path("d"))
 

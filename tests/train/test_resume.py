@@ -16,7 +16,6 @@ from ledeline.core.errors import CheckpointError
 from ledeline.train import run_folder
 from ledeline.train.callbacks import NullCallback
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig, load_train_config
 from ledeline.train.loop import train
 from ledeline.train.optimizers import AdagradConfig, AdamConfig, OptimizerConfig, SgdConfig
 from ledeline.train.schedules import (
@@ -26,6 +25,7 @@ from ledeline.train.schedules import (
     WarmupCosineSchedule,
     WarmupInverseSqrtSchedule,
 )
+from ledeline.train.train_config import TrainConfig, load_train_config
 
 STORED = Path(__file__).with_name("stored") / "0.1.0"
 

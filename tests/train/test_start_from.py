@@ -10,10 +10,10 @@ import torch
 
 from ledeline.core.errors import DatasetError, ModelError, TrainingError
 from ledeline.data.dataset import Dataset
-from ledeline.model.format.folder import load_model
+from ledeline.model.format.model_folder import load_model
 from ledeline.train.checkpoint import Checkpoints
-from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
+from ledeline.train.train_config import TrainConfig
 from systems import addons
 
 

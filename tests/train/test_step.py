@@ -17,10 +17,10 @@ from ledeline.model.initialization import UniformInit
 from ledeline.model.system import System
 from ledeline.model.systems.encdec import EncDec
 from ledeline.train.callbacks import NullCallback, StepReport
-from ledeline.train.config import TrainConfig
 from ledeline.train.loop import train
 from ledeline.train.optimizers import SgdConfig, build_optimizer, set_rate
 from ledeline.train.step import TrainStep
+from ledeline.train.train_config import TrainConfig
 from ledeline.train.validation import Validation
 
 

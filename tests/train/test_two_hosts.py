@@ -19,7 +19,7 @@ import pytest
 
 import command
 from ledeline.config.toml import to_toml
-from ledeline.train.config import TrainConfig
+from ledeline.train.train_config import TrainConfig
 
 pytestmark = pytest.mark.slow
 

@@ -29,9 +29,9 @@ def train(
 
     from ledeline.cli.views.training import TrainingView, result_text
     from ledeline.data.dataset import Dataset
-    from ledeline.train.config import load_train_config
     from ledeline.train.loop import train as train_system
     from ledeline.train.processes import is_leading_process
+    from ledeline.train.train_config import load_train_config
 
     quiet = not is_leading_process()
     settings = load_train_config(config, context.args, quiet=quiet)

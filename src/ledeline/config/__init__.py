@@ -4,7 +4,7 @@ Relative paths are relative to the current folder. `load` reads a configuration 
 command line.
 """
 
-from ledeline.config.prepare import (
+from ledeline.config.preparation import (
     CorpusConfig,
     DatasetConfig,
     FilterConfig,

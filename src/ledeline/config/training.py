@@ -1,4 +1,4 @@
-"""The keys of `ledeline train` that every system has; `ledeline.train.config` puts all together."""
+"""The keys of `ledeline train` that every system has; `ledeline.train.train_config` has all."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -14,7 +14,7 @@ from ledeline.evaluation.heatmap_figure import heat_map_figure
 from ledeline.evaluation.links import format_pharaoh
 from ledeline.evaluation.set_alignment import SetLinks, align_set, word_tables
 from ledeline.evaluation.word_pairs import WordPairs
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 
 
 class AlignedSet(NamedTuple):

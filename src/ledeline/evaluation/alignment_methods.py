@@ -18,7 +18,7 @@ from ledeline.evaluation.links import (
 )
 from ledeline.evaluation.teacher_forcing import EncodedPair, trace_pairs
 from ledeline.inference.attribution import PairTrace
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.system import System
 
 METHODS: Final = {

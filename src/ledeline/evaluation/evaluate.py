@@ -1,7 +1,7 @@
 """Evaluate a system on test sets: write headlines, score, audit and align them.
 
-Everything is written to one folder (see `ledeline.evaluation.folder`). A test set that is done is
-noted there at once, so that an evaluation that was stopped can be resumed.
+Everything is written to one folder (see `ledeline.evaluation.evaluation_folder`). A test set that
+is done is noted there at once, so that an evaluation that was stopped can be resumed.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import scoring
 from ledeline.evaluation.audit import AuditSummary, audit, compared_words
-from ledeline.evaluation.folder import SUMMARY, EvaluationFolder, WrittenHeadline
+from ledeline.evaluation.evaluation_folder import SUMMARY, EvaluationFolder, WrittenHeadline
 from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.set_alignment import alignment_summary, gold_links
 from ledeline.evaluation.summary import (
@@ -37,7 +37,7 @@ from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.open_output import open_output
 from ledeline.inference.outputs.reporter import LimitedReporter
-from ledeline.model.format.folder import WEIGHTS
+from ledeline.model.format.model_folder import WEIGHTS
 from ledeline.rouge import Rouge
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
 

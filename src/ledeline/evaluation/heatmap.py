@@ -10,7 +10,7 @@ from ledeline.core.errors import ScoreError
 from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.teacher_forcing import trace_pairs
 from ledeline.inference.headline import Matrix
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 from ledeline.text.profiles import JOINER
 from ledeline.text.subwords import EOS, PAD
 from ledeline.text.tokenizer import Tokenizer

@@ -19,7 +19,7 @@ from ledeline.evaluation.links import (
 )
 from ledeline.evaluation.teacher_forcing import encode_pair
 from ledeline.evaluation.word_pairs import PairingRule, WordPairs, sample, word_pairs
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 
 # The rules of the table of word pairs, and the methods of alignment that they are.
 _RULES: Final[dict[PairingRule, str]] = {"vocabulary": "spm-vocabulary", "attention": "attention"}

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.inference.headliner import DEFAULT_OPTIONS
 from ledeline.inference.source_text import SourceText, read_source_text
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 
 MAX_LENGTH: Final = (
     DEFAULT_OPTIONS.max_source

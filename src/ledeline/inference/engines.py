@@ -10,8 +10,8 @@ from ledeline.config.search import Device, Precision
 from ledeline.core.errors import EngineWarning, ModelError
 from ledeline.inference.arguments import check_choice
 from ledeline.inference.attribution import Tracer
-from ledeline.model.format.folder import ModelBundle, load_model
-from ledeline.model.gpu.step_model import GpuStepModel
+from ledeline.model.format.model_folder import ModelBundle, load_model
+from ledeline.model.gpu.gpu_step_model import GpuStepModel
 from ledeline.model.system import System
 from ledeline.model.systems.encdec import EncDec
 from ledeline.runtime.cpu import NO_INT8, has_int8

@@ -27,7 +27,7 @@ from ledeline.inference.detokenize import HeadlineWords, headline_words, replace
 from ledeline.inference.engines import choose_engine, open_model
 from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Matrix
 from ledeline.inference.source_text import SourceText, read_source_text
-from ledeline.model.format.folder import ModelBundle
+from ledeline.model.format.model_folder import ModelBundle
 from ledeline.search import Ensemble, Hypothesis, search
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import SPECIALS, UNK

@@ -22,7 +22,7 @@ from ledeline.model.pairs import Pairs
 from ledeline.model.system import Losses, System, Trace
 
 if TYPE_CHECKING:
-    from ledeline.model.config import SystemConfig
+    from ledeline.model.system_config import SystemConfig
 
 # Under which name a system has an add-on's weights; sGate's is that of version 0.1.0.
 WEIGHT_NAMES: Final = {"sgate": "gate"}

@@ -1,8 +1,8 @@
 """From a configuration to a system."""
 
-from ledeline.model.config import SystemConfig
 from ledeline.model.initialization import Initialization, UniformInit, initialize
 from ledeline.model.system import System
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems import SYSTEMS
 
 

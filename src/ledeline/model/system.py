@@ -19,7 +19,7 @@ from ledeline.model.layers.dropout import Dropout, Share
 from ledeline.model.pairs import Pairs
 
 if TYPE_CHECKING:
-    from ledeline.model.config import SystemConfig
+    from ledeline.model.system_config import SystemConfig
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ledeline.evaluation.folder import EvaluatedSet
+from ledeline.evaluation.evaluation_folder import EvaluatedSet
 from ledeline.evaluation.odd_words import KINDS
 from ledeline.report.study import ReportedSystem, Study
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ledeline.core.errors import ScoreError
-from ledeline.evaluation.folder import EvaluatedSet, Evaluation, EvaluationFolder
+from ledeline.evaluation.evaluation_folder import EvaluatedSet, Evaluation, EvaluationFolder
 from ledeline.evaluation.significance import Comparison, compare
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from ledeline.train.losses import MeanLosses
+from ledeline.train.loss_accumulator import MeanLosses
 from ledeline.train.validation import Validation
 
 

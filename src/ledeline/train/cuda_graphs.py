@@ -23,10 +23,10 @@ from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, EpochPlan, PlannedBatch
 from ledeline.model.layers.dropout import WHOLE_BATCH
 from ledeline.model.system import System
-from ledeline.train.config import TrainConfig
 from ledeline.train.device_data import DeviceSplit, NumSteps, Shape, shapes_of, size_of
 from ledeline.train.processes import World
 from ledeline.train.step import TrainStep
+from ledeline.train.train_config import TrainConfig
 
 MULTIPLE: Final = 8  # of the headlines' widths: more makes fewer graphs, but longer steps
 MAX_GRAPHS: Final = 1000  # they take time and memory; the rarest shapes beyond are not captured

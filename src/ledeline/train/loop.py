@@ -18,7 +18,6 @@ from ledeline.model.gpu.dispatch import kernel_mode, without_tf32
 from ledeline.model.layers.dropout import seed
 from ledeline.model.system import System
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
-from ledeline.train.config import TrainConfig
 from ledeline.train.cuda_graphs import (
     MULTIPLE,
     CapturedSteps,
@@ -27,7 +26,7 @@ from ledeline.train.cuda_graphs import (
     capture_obstacle,
     wants_capture,
 )
-from ledeline.train.losses import MeanLosses
+from ledeline.train.loss_accumulator import MeanLosses
 from ledeline.train.metrics_log import NO_TENSORBOARD, MetricsLog
 from ledeline.train.optimizers import build_optimizer, set_rate
 from ledeline.train.out_of_memory import explain_out_of_memory
@@ -44,6 +43,7 @@ from ledeline.train.schedules import RunPosition
 from ledeline.train.state import TrainState
 from ledeline.train.step import EagerSteps, Steps, TrainStep
 from ledeline.train.throughput import StepTimer, Throughput
+from ledeline.train.train_config import TrainConfig
 from ledeline.train.validation import Validation, validation_loss, write_headlines
 
 REPORT_SECONDS: Final = 0.25  # between two reports of a GPU, which has to be waited for

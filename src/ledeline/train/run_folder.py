@@ -23,14 +23,14 @@ from ledeline.core.atomic import (
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
-from ledeline.model.config import SystemConfig
-from ledeline.model.format.folder import BEST, WEIGHTS, load_model, write_description
+from ledeline.model.format.model_folder import BEST, WEIGHTS, load_model, write_description
 from ledeline.model.system import System
+from ledeline.model.system_config import SystemConfig
 from ledeline.train.checkpoint import Checkpoint, Checkpoints
-from ledeline.train.config import RENAMED, TrainConfig, load_train_config
 from ledeline.train.optimizers import OptimizerConfig, load_optimizer_state, optimizer_state
 from ledeline.train.processes import World
 from ledeline.train.state import TrainState
+from ledeline.train.train_config import RENAMED, TrainConfig, load_train_config
 
 CONFIG: Final = "config.toml"
 ABOUT: Final = "run.json"

@@ -13,10 +13,10 @@ from ledeline.model.layers.dropout import WHOLE_BATCH, Share
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import Losses, System
 from ledeline.text.subwords import UNK
-from ledeline.train.config import TrainConfig
-from ledeline.train.losses import LossAccumulator
+from ledeline.train.loss_accumulator import LossAccumulator
 from ledeline.train.precision import precision
 from ledeline.train.processes import World
+from ledeline.train.train_config import TrainConfig
 
 
 class TrainStep:

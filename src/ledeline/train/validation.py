@@ -15,11 +15,11 @@ from ledeline.evaluation.links import Links, attention_links, spm_links, to_word
 from ledeline.inference.attribution import teacher_force
 from ledeline.model.system import System
 from ledeline.search import greedy
-from ledeline.train.config import TrainConfig
 from ledeline.train.device_data import DeviceSplit, shapes_of, size_of
-from ledeline.train.losses import LossAccumulator, MeanLosses
+from ledeline.train.loss_accumulator import LossAccumulator, MeanLosses
 from ledeline.train.precision import precision
 from ledeline.train.processes import World
+from ledeline.train.train_config import TrainConfig
 
 STAGE = "validate"
 _QUICK = rouge.Settings(stem=False)  # stems need lists that not every machine has

@@ -9,7 +9,7 @@ from ledeline.rouge import Rouge, Score
 from ledeline.text.profiles import NATURAL
 from ledeline.train.callbacks import RunStart, StepReport
 from ledeline.train.loop import TrainResult
-from ledeline.train.losses import MeanLosses
+from ledeline.train.loss_accumulator import MeanLosses
 from ledeline.train.state import TrainState
 from ledeline.train.validation import Sample, Validation
 

@@ -18,8 +18,8 @@ from ledeline.config import SearchConfig
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner, Options
-from ledeline.model.format.folder import load_model, write_description
 from ledeline.model.format.int8 import quantize
+from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.format.pack import pack
 from ledeline.model.format.weights import as_float32, as_stored
 from ledeline.runtime import engine

@@ -7,7 +7,13 @@ from typing import Final, NamedTuple
 
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder, staging_folder
 from ledeline.core.errors import ModelError
-from ledeline.model.format.folder import SYSTEM, WEIGHTS, ModelBundle, load_model, write_description
+from ledeline.model.format.model_folder import (
+    SYSTEM,
+    WEIGHTS,
+    ModelBundle,
+    load_model,
+    write_description,
+)
 from ledeline.model.format.weights import Storage, write_weights
 
 CARD: Final = "card.md"

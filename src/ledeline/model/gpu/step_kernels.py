@@ -12,7 +12,7 @@ _UNITS = 256  # of a program
 def lstm_cell(
     gates: Tensor, biases: Tensor, words: Tensor | None, cells: Tensor, own: Tensor, above: Tensor
 ) -> Tensor:
-    """As `ledeline.model.gpu.step_model.plain_lstm_cell`, in one pass."""
+    """As `ledeline.model.gpu.gpu_step_model.plain_lstm_cell`, in one pass."""
     number, size = cells.shape
     after = torch.empty_like(cells)
     strides = own.stride(0), above.stride(0)

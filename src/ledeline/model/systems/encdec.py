@@ -15,7 +15,7 @@ from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoder
 
 if TYPE_CHECKING:
-    from ledeline.model.config import SystemConfig
+    from ledeline.model.system_config import SystemConfig
 
 
 @section

@@ -18,7 +18,7 @@ from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded, embed
 
 if TYPE_CHECKING:
-    from ledeline.model.config import SystemConfig
+    from ledeline.model.system_config import SystemConfig
 
 
 @section

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ledeline.evaluation.folder import EvaluatedSet, Evaluation
+from ledeline.evaluation.evaluation_folder import EvaluatedSet, Evaluation
 from ledeline.report.numbers import whole
 from ledeline.report.study import ReportedSystem, Study
 

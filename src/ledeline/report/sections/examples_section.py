@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ledeline.evaluation.folder import EvaluatedSet
+from ledeline.evaluation.evaluation_folder import EvaluatedSet
 from ledeline.evaluation.odd_words import KINDS, odd_places
 from ledeline.inference.display import NO_HEADLINE
 from ledeline.report.chosen_examples import SEED, Choice, choose_examples

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from markupsafe import Markup
 
 from ledeline.evaluation.audit import binned
-from ledeline.evaluation.folder import EvaluatedSet
+from ledeline.evaluation.evaluation_folder import EvaluatedSet
 from ledeline.evaluation.odd_words import KINDS
 from ledeline.report.bar_chart_svg import Series, bar_chart, swatch
 from ledeline.report.numbers import whole

@@ -21,7 +21,7 @@ from ledeline.evaluation.alignment_json import (
     read_alignment,
 )
 from ledeline.evaluation.audit import AuditSummary, audit
-from ledeline.evaluation.folder import EvaluationFolder
+from ledeline.evaluation.evaluation_folder import EvaluationFolder
 from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.links import alignment_score
 from ledeline.evaluation.summary import (
@@ -217,7 +217,7 @@ def test_alignment_is_one_line_of_json(folder: EvaluationFolder) -> None:
 
 def test_reading_needs_neither_torch_nor_jinja2() -> None:
     program = (
-        "import sys, ledeline.evaluation.folder;"
+        "import sys, ledeline.evaluation.evaluation_folder;"
         "sys.exit(any(name in sys.modules for name in ('torch', 'jinja2')))"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

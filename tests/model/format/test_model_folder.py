@@ -11,9 +11,9 @@ from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
-from ledeline.model.config import SystemConfig
-from ledeline.model.format.folder import load_model, write_description
+from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.format.pack import pack
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.gru import GruConfig, GruEncDec
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 from ledeline.config.section import Sections, by_name, section, spread
 from ledeline.config.toml import load
 from ledeline.config.training import DataConfig, LoopConfig, RunConfig, ValidationConfig
-from ledeline.model.config import ADDON_CONFIGS, SYSTEM_CONFIGS, SystemConfig
 from ledeline.model.initialization import INITIALIZATIONS, Initialization, UniformInit
+from ledeline.model.system_config import ADDON_CONFIGS, SYSTEM_CONFIGS, SystemConfig
 from ledeline.model.systems import SYSTEMS
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.train.optimizers import OPTIMIZERS, AdamConfig, OptimizerConfig

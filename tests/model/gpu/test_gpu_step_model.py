@@ -9,7 +9,7 @@ import torch
 from ledeline.config import SearchConfig
 from ledeline.data.dataset import padded
 from ledeline.model.gpu import dispatch
-from ledeline.model.gpu.step_model import GpuStepModel, plain_lstm_cell
+from ledeline.model.gpu.gpu_step_model import GpuStepModel, plain_lstm_cell
 from ledeline.model.pairs import Sources
 from ledeline.search import Ensemble, greedy, search
 from ledeline.text.subwords import BOS, EOS

@@ -21,9 +21,9 @@ from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
 from ledeline.model.addons import ADDONS
 from ledeline.model.build import build
-from ledeline.model.config import SystemConfig
 from ledeline.model.format.weights import Storage, read_weights
 from ledeline.model.system import System
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems import SYSTEMS
 from ledeline.text.profiles import PROFILES
 from ledeline.text.tokenizer import MODEL_FILE, MODEL_FORMAT, Tokenizer
