@@ -25,7 +25,7 @@ from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
 from ledeline.model.config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
-from ledeline.synth.newsroom import Story, write
+from ledeline.synth.newsroom import Story, write_story
 from ledeline.text.profiles import PAPER
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
@@ -46,7 +46,7 @@ def folder() -> Path:
 
 def stories(number: int, seed: int) -> list[Story]:
     """Short ones."""
-    everything = (write(seed, place)[1] for place in count())
+    everything = (write_story(seed, place)[1] for place in count())
     return list(islice((one for one in everything if len(one.lede.split()) < 20), number))
 
 

@@ -30,12 +30,12 @@ SPACES += ["\u2028", "\u2029", "\u200b", "\u3000", "\ufeff", "\u212a", "\udc80",
 PUNCTUATION = "#-$.,'\"!?<>()[]_/\\&*\t\f\0\x85\u2028\u212aé漢\udcff "
 
 
-class Dice(random.Random):
+class RandomWords(random.Random):
     """Words and texts of all kinds."""
 
-    def __init__(self, seed: int, exceptions: Mapping[str, str]) -> None:
+    def __init__(self, seed: int, irregular_forms: Mapping[str, str]) -> None:
         super().__init__(seed)
-        self.irregular = [word for word in exceptions.items() if "".join(word).isalnum()]
+        self.irregular = [word for word in irregular_forms.items() if "".join(word).isalnum()]
 
     def root(self) -> str:
         if self.random() < 0.7:
@@ -62,70 +62,70 @@ class Dice(random.Random):
         return self.letters(self.randint(1, 9))
 
 
-def inflections(dice: Dice) -> Pair:
+def inflections(rng: RandomWords) -> Pair:
     """The same roots on both sides, with other suffixes, some elsewhere."""
-    roots = [dice.root() for _ in range(dice.randint(1, 12))]
-    ours, theirs = ([dice.inflected(root) for root in roots] for _ in range(2))
-    if dice.random() < 0.4:
-        dice.shuffle(ours)
-    return Pair(" ".join(ours[: dice.randint(1, 12)]), (" ".join(theirs),))
+    roots = [rng.root() for _ in range(rng.randint(1, 12))]
+    ours, theirs = ([rng.inflected(root) for root in roots] for _ in range(2))
+    if rng.random() < 0.4:
+        rng.shuffle(ours)
+    return Pair(" ".join(ours[: rng.randint(1, 12)]), (" ".join(theirs),))
 
 
-def irregular(dice: Dice) -> Pair:
+def irregular(rng: RandomWords) -> Pair:
     """Words of the exception lists against their lemmas."""
-    found = dice.choices(dice.irregular, k=dice.randint(1, 8))
-    sides = [[dice.choice([*both, dice.inflected(both[1])]) for both in found] for _ in range(2)]
+    found = rng.choices(rng.irregular, k=rng.randint(1, 8))
+    sides = [[rng.choice([*both, rng.inflected(both[1])]) for both in found] for _ in range(2)]
     return Pair(" ".join(sides[0]), (" ".join(sides[1]),))
 
 
-def repeated(dice: Dice) -> Pair:
+def repeated(rng: RandomWords) -> Pair:
     """Few words, many times: hard on clipping and on subsequences."""
-    words = [dice.word() for _ in range(dice.randint(1, 5))]
-    sides = [" ".join(dice.choices(words, k=dice.randint(1, 25))) for _ in range(2)]
+    words = [rng.word() for _ in range(rng.randint(1, 5))]
+    sides = [" ".join(rng.choices(words, k=rng.randint(1, 25))) for _ in range(2)]
     return Pair(sides[0], (sides[1],))
 
 
-def odd_bytes(dice: Dice) -> Pair:
+def odd_bytes(rng: RandomWords) -> Pair:
     """Words, marks and spaces of all kinds."""
-    words = [dice.choice([dice.choice(MARKS), dice.word()]) for _ in range(dice.randint(1, 8))]
+    words = [rng.choice([rng.choice(MARKS), rng.word()]) for _ in range(rng.randint(1, 8))]
     sides = [
-        "".join(dice.choice(words) + dice.choice(SPACES) for _ in range(dice.randint(1, 12)))
+        "".join(rng.choice(words) + rng.choice(SPACES) for _ in range(rng.randint(1, 12)))
         for _ in range(2)
     ]
     return Pair(sides[0], (sides[1],))
 
 
-def without_words(dice: Dice) -> Pair:
+def without_words(rng: RandomWords) -> Pair:
     """A candidate of punctuation, or of nothing."""
-    return Pair("".join(dice.choices(PUNCTUATION, k=dice.randint(0, 9))), (dice.word() + " 1",))
+    return Pair("".join(rng.choices(PUNCTUATION, k=rng.randint(0, 9))), (rng.word() + " 1",))
 
 
-def unrelated(dice: Dice) -> Pair:
+def unrelated(rng: RandomWords) -> Pair:
     """Words of all kinds."""
-    sides = [" ".join(dice.word() for _ in range(dice.randint(1, 10))) for _ in range(2)]
+    sides = [" ".join(rng.word() for _ in range(rng.randint(1, 10))) for _ in range(2)]
     return Pair(sides[0], (sides[1],))
 
 
-def long(dice: Dice, size: int = 1000) -> Pair:
+def long(rng: RandomWords, size: int = 1000) -> Pair:
     """Lines of a thousand words."""
-    words = [dice.word() for _ in range(dice.choice([3, 100, 2000]))]
-    sides = [" ".join(dice.choices(words, k=length)) for length in (size, dice.choice([15, 150]))]
-    dice.shuffle(sides)
+    words = [rng.word() for _ in range(rng.choice([3, 100, 2000]))]
+    sides = [" ".join(rng.choices(words, k=length)) for length in (size, rng.choice([15, 150]))]
+    rng.shuffle(sides)
     return Pair(sides[0], (sides[1],))
 
 
 def headlines(number: int, seed: int) -> list[Pair]:
     """Headlines of the newsroom against disturbed ones, and the beginnings of their ledes."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     stories = list(generate(number, seed))
     pairs = []
     for story in stories:
         words = story.headline.split()
-        other = dice.choice(stories).headline.split()
-        words = [dice.choice(other) if dice.random() < 0.2 else word for word in words]
-        words = [word for word in words if dice.random() < 0.85]
-        lede = " ".join(story.lede.split()[: dice.randint(5, 14)])
-        pairs.append(Pair(dice.choice([" ".join(words), lede]), (story.headline,)))
+        other = rng.choice(stories).headline.split()
+        words = [rng.choice(other) if rng.random() < 0.2 else word for word in words]
+        words = [word for word in words if rng.random() < 0.85]
+        lede = " ".join(story.lede.split()[: rng.randint(5, 14)])
+        pairs.append(Pair(rng.choice([" ".join(words), lede]), (story.headline,)))
     return pairs
 
 
@@ -137,37 +137,37 @@ def has_word(text: str) -> bool:
     return any(char.isascii() and char.isalnum() for char in text)
 
 
-def one_pair(dice: Dice) -> Pair:
+def one_pair(rng: RandomWords) -> Pair:
     """Any pair whose reference has a word; the Perl script dies on another."""
     while True:
-        pair = dice.choices(KINDS, WEIGHTS)[0](dice)
+        pair = rng.choices(KINDS, WEIGHTS)[0](rng)
         if has_word(pair.references[0]):
             return pair
 
 
-def pairs(number: int, seed: int, exceptions: Mapping[str, str]) -> list[Pair]:
+def pairs(number: int, seed: int, irregular_forms: Mapping[str, str]) -> list[Pair]:
     """Pairs of all kinds, each with one reference that has a word."""
-    dice = Dice(seed, exceptions)
-    return [one_pair(dice) for _ in range(number)]
+    rng = RandomWords(seed, irregular_forms)
+    return [one_pair(rng) for _ in range(number)]
 
 
-def several(number: int, seed: int, exceptions: Mapping[str, str]) -> list[Pair]:
+def several(number: int, seed: int, irregular_forms: Mapping[str, str]) -> list[Pair]:
     """Pairs with two to four references, which share some words with the candidate."""
-    dice = Dice(seed, exceptions)
+    rng = RandomWords(seed, irregular_forms)
     found = []
     for _ in range(number):
-        some = [one_pair(dice) for _ in range(dice.randint(1, 2))]
+        some = [one_pair(rng) for _ in range(rng.randint(1, 2))]
         texts = [text for pair in some for text in (pair.candidate, *pair.references)]
         texts = [text for text in texts if has_word(text)]
-        references = dice.choices(texts, k=dice.randint(2, 4))
-        found.append(Pair(dice.choice(some).candidate, tuple(references)))
+        references = rng.choices(texts, k=rng.randint(2, 4))
+        found.append(Pair(rng.choice(some).candidate, tuple(references)))
     return found
 
 
-def words(number: int, seed: int, exceptions: Mapping[str, str]) -> list[str]:
-    """Different words in small letters and digits, with all exceptions among them."""
-    dice = Dice(seed, exceptions)
-    found = dict.fromkeys(one for both in exceptions.items() for one in both if one.isalnum())
+def words(number: int, seed: int, irregular_forms: Mapping[str, str]) -> list[str]:
+    """Different words in small letters and digits, with all irregular forms among them."""
+    rng = RandomWords(seed, irregular_forms)
+    found = dict.fromkeys(one for both in irregular_forms.items() for one in both if one.isalnum())
     while len(found) < number:
-        found[dice.word().lower()] = None
+        found[rng.word().lower()] = None
     return list(found)

@@ -17,7 +17,7 @@ from typing import Any
 import nasty_pairs
 from ledeline.rouge import Settings
 from ledeline.rouge.stem import irregular_forms
-from nasty_pairs import Dice
+from nasty_pairs import RandomWords
 from perl_rouge import Pair, PerlRouge, lacking
 
 FILE = Path(__file__).with_name("golden.json")
@@ -68,8 +68,8 @@ def plans() -> Iterator[tuple[list[Pair], Settings, str]]:
     pairs = nasty_pairs.headlines(10, 14) + nasty_pairs.several(10, 15, known)
     yield pairs, Settings(limit_bytes=75), "-m -b 75"
     yield pairs[:10], Settings(limit_bytes=30), "-m -b 30"
-    dice = Dice(11, known)
-    empty = [nasty_pairs.without_words(dice) for _ in range(8)]
+    rng = RandomWords(11, known)
+    empty = [nasty_pairs.without_words(rng) for _ in range(8)]
     pairs = [Pair(pair.references[0], (pair.candidate,)) for pair in empty]  # turned round
     pairs += [Pair(pair.references[0], (pair.candidate, "1")) for pair in empty]
     yield pairs, Settings(), "-m"

@@ -64,10 +64,10 @@ def test_one_reference(perl: PerlRouge) -> None:
 
 
 def test_long_lines(perl: PerlRouge) -> None:
-    dice = nasty_pairs.Dice(4, irregular_forms())
-    pairs = [nasty_pairs.long(dice) for _ in range(10)]
-    pairs += [nasty_pairs.long(dice, 150) for _ in range(20)]
-    thousand = " ".join(dice.word() for _ in range(1000))
+    rng = nasty_pairs.RandomWords(4, irregular_forms())
+    pairs = [nasty_pairs.long(rng) for _ in range(10)]
+    pairs += [nasty_pairs.long(rng, 150) for _ in range(20)]
+    thousand = " ".join(rng.word() for _ in range(1000))
     pairs += [Pair(thousand, (thousand,)), Pair(thousand, (" ".join(thousand.split()[::-1]),))]
     assert_same(pairs, perl.scores(pairs, "-m", "-w", "1.2"), Settings(weighted=True))
 
@@ -104,8 +104,8 @@ def test_without_stemming(perl: PerlRouge) -> None:
 
 
 def test_references_without_words(perl: PerlRouge) -> None:
-    dice = nasty_pairs.Dice(10, irregular_forms())
-    empty = [nasty_pairs.without_words(dice) for _ in range(200)]
+    rng = nasty_pairs.RandomWords(10, irregular_forms())
+    empty = [nasty_pairs.without_words(rng) for _ in range(200)]
     pairs = [Pair(pair.references[0], (pair.candidate,)) for pair in empty]  # turned round
     pairs += [Pair(pair.candidate, (pair.candidate,)) for pair in empty]
     pairs += [Pair(pair.references[0], (pair.candidate, *pair.references)) for pair in empty]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ledeline import __version__, rouge
 from ledeline.core.errors import ScoreError
 from ledeline.rouge import Rouge, Score, Settings, mean, score_all, signature
-from ledeline.rouge.statistics import Overlap, bigrams, gather, lcs_length, overlap
-from ledeline.rouge.weighted import gather_weighted
+from ledeline.rouge.statistics import MatchCounts, bigrams, count_overlaps, lcs_length, overlap
+from ledeline.rouge.weighted import weighted_overlap
 from slow_rouge import (
     slow_lcs,
     slow_ngrams,
@@ -80,25 +80,25 @@ def test_ngrams(candidate: list[str], reference: list[str]) -> None:
 
 
 def test_matches_are_clipped() -> None:
-    assert overlap("a a a a".split(), "a a b".split()) == Overlap(2, 4, 3)
-    assert overlap("a b".split(), "a a b b".split()) == Overlap(2, 2, 4)
-    assert overlap(bigrams("a a a a".split()), bigrams("a a b".split())) == Overlap(1, 3, 2)
+    assert overlap("a a a a".split(), "a a b".split()) == MatchCounts(2, 4, 3)
+    assert overlap("a b".split(), "a a b b".split()) == MatchCounts(2, 2, 4)
+    assert overlap(bigrams("a a a a".split()), bigrams("a a b".split())) == MatchCounts(1, 3, 2)
 
 
 def test_parts_of_the_statistics() -> None:
     ours, theirs = "police kill the gunman".split(), "the gunman was shot by police".split()
-    statistics = gather(ours, [theirs])
-    assert statistics.rouge1 == Overlap(3, 4, 6)
-    assert statistics.rouge2 == Overlap(1, 3, 5)
-    assert statistics.rouge_l == Overlap(2, 4, 6)
-    assert gather(ours, [theirs, ours]).rouge2 == Overlap(1 + 3, 3 + 3, 5 + 3)
+    statistics = count_overlaps(ours, [theirs])
+    assert statistics.rouge1 == MatchCounts(3, 4, 6)
+    assert statistics.rouge2 == MatchCounts(1, 3, 5)
+    assert statistics.rouge_l == MatchCounts(2, 4, 6)
+    assert count_overlaps(ours, [theirs, ours]).rouge2 == MatchCounts(1 + 3, 3 + 3, 5 + 3)
 
 
 @given(words, words)
 @example(list("ab"), [])
 @example([], list("ab"))
 def test_weighted(candidate: list[str], reference: list[str]) -> None:
-    found = gather_weighted(candidate, [reference])
+    found = weighted_overlap(candidate, [reference])
     assert found == pytest.approx(slow_weighted(candidate, reference), rel=1e-12)
 
 
@@ -113,7 +113,7 @@ def test_weighted(candidate: list[str], reference: list[str]) -> None:
     ],
 )
 def test_weighted_by_hand(candidate: str, reference: str, matches: float) -> None:
-    found = gather_weighted(list(candidate), [list(reference)])
+    found = weighted_overlap(list(candidate), [list(reference)])
     assert found.matches == pytest.approx(matches)
     assert found.candidate == pytest.approx(len(candidate) ** 1.2)
     assert found.reference == pytest.approx(len(reference) ** 1.44)  # weighted twice
@@ -220,7 +220,7 @@ def test_mean_has_no_order() -> None:
 
 
 def test_mean_of_nothing() -> None:
-    with pytest.raises(ValueError, match="no scores"):
+    with pytest.raises(ValueError, match="at least one score"):
         mean([])
 
 
@@ -269,7 +269,7 @@ def test_progress() -> None:
 
 
 def test_other_numbers_of_texts() -> None:
-    with pytest.raises(ScoreError, match="2 headlines and 1 references"):
+    with pytest.raises(ScoreError, match="2 headlines but 1 references"):
         score_all(["a", "b"], ["a"], PLAIN)
     with pytest.raises(ScoreError, match="no reference for the headline 'b'"):
         score_all(["a", "b"], ["a", []], PLAIN)

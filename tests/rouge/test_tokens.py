@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ledeline.core.errors import ConfigError
 from ledeline.rouge import Score, Settings, score
-from ledeline.rouge.tokens import tokenisers, utf8
+from ledeline.rouge.tokens import make_tokenizers, utf8
 from slow_rouge import slow_tokens
 
 KELVIN = "\u212a"  # lower-cases to k in Unicode
@@ -24,11 +24,11 @@ nasty_texts = st.text(
 
 def tokens(text: str, **settings: object) -> list[str]:
     """Of a reference."""
-    return tokenisers(Settings(stem=False, **settings))[1](text)  # type: ignore[arg-type]
+    return make_tokenizers(Settings(stem=False, **settings))[1](text)  # type: ignore[arg-type]
 
 
 def candidate_tokens(text: str, **settings: object) -> list[str]:
-    return tokenisers(Settings(stem=False, **settings))[0](text)  # type: ignore[arg-type]
+    return make_tokenizers(Settings(stem=False, **settings))[0](text)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from ledeline.synth.clauses import CLAUSES
 from ledeline.synth.desks import SCENES
 from ledeline.synth.lexicon import WORDS
-from ledeline.synth.newsroom import DESKS, MAKERS, Story, generate, write
+from ledeline.synth.newsroom import DESKS, MAKERS, Story, generate, write_story
 
 Links = set[tuple[int, int]]
 
@@ -77,12 +77,12 @@ def share(stories: list[Story], wanted: Callable[[Story], bool]) -> float:
 
 @pytest.mark.parametrize("number", HAND_CHECKED)
 def test_hand_checked_story(number: int) -> None:
-    assert write(7, number)[1] == HAND_CHECKED[number]
+    assert write_story(7, number)[1] == HAND_CHECKED[number]
 
 
 def test_prefix_and_repetition(stories: list[Story]) -> None:
     assert list(generate(100, 1)) == stories[:100]
-    assert write(1, 77)[1] == stories[77]
+    assert write_story(1, 77)[1] == stories[77]
     assert list(generate(0, 1)) == []
     assert list(generate(50, 2)) != stories[:50]
     assert len(set(stories)) == len(stories)
@@ -128,7 +128,7 @@ def test_lengths(stories: list[Story]) -> None:
 
 
 def test_every_desk_writes() -> None:
-    desks = Counter(write(3, number)[0] for number in range(2000))
+    desks = Counter(write_story(3, number)[0] for number in range(2000))
     assert set(desks) == set(DESKS)
     assert len(DESKS) >= 14
     assert min(desks.values()) > 2000 / len(DESKS) / 2

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 LEDE = "Rain fell in Oslo on Monday."
 HEADLINE = "Rain falls in Oslo\n"
+STEMS = "from ledeline import rouge; print(rouge.score('two oxen', 'two ox').rouge_l.f1)"
 BUILT = "from ledeline.runtime import kernels; print(kernels.library is not None, kernels.__file__)"
 has_compiler = pytest.mark.skipif(
     not (shutil.which("cc") or shutil.which("gcc")), reason="there is no C compiler"
@@ -73,3 +74,5 @@ def test_a_headline_from_a_new_environment(
     )
     assert written.stderr == ""
     assert written.stdout == HEADLINE
+    scored = [programs / "python", "-c", STEMS]  # with WordNet's lists, which are files
+    assert subprocess.run(scored, capture_output=True, text=True, env=alone).stdout == "1.0\n"

@@ -24,7 +24,7 @@ NUM_KILLS = 20
 def nursery(config: Path, run: Path, seed: int) -> None:
     """Raise children that train, and kill them at random moments: a process of its own.
 
-    It imports everything once, also what torch and the journal import late, and computes nothing,
+    It imports everything once, also what torch and the metrics log import late, and computes nothing,
     so that children can be forked from it and are killed while they train.
     """
     import torch
@@ -34,7 +34,7 @@ def nursery(config: Path, run: Path, seed: int) -> None:
         from torch.utils import tensorboard  # noqa: F401
     from ledeline.train.loop import train
 
-    settings, dice, kills, longest = load(TrainConfig, config), random.Random(seed), 0, 0.3
+    settings, numbers, kills, longest = load(TrainConfig, config), random.Random(seed), 0, 0.3
     reached = set()
     while True:
         child = os.fork()
@@ -43,7 +43,7 @@ def nursery(config: Path, run: Path, seed: int) -> None:
             train(settings, run, resume=True)
             os._exit(0)
         if kills < NUM_KILLS:
-            time.sleep(dice.uniform(0, longest))
+            time.sleep(numbers.uniform(0, longest))
             before = os.waitpid(child, os.WNOHANG)[0]
             if not before:
                 os.kill(child, signal.SIGKILL)

@@ -22,10 +22,10 @@ def events(folder: Path) -> EventAccumulator:
 
 
 def test_each_line_is_json_and_on_the_board(tmp_path: Path) -> None:
-    with MetricsLog(tmp_path) as journal:
-        journal.write("train", 5, target=1.5, best=True, note="é")
-        journal.write("start", 5, threads=2)
-        assert not journal.lacks_tensorboard
+    with MetricsLog(tmp_path) as log:
+        log.write("train", 5, target=1.5, best=True, note="é")
+        log.write("start", 5, threads=2)
+        assert not log.lacks_tensorboard
     line, _ = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     assert {"event": "train", "step": 5, "target": 1.5, "note": "é"}.items() <= json.loads(
         line
@@ -36,20 +36,20 @@ def test_each_line_is_json_and_on_the_board(tmp_path: Path) -> None:
 
 
 def test_a_line_is_there_at_once(tmp_path: Path) -> None:
-    journal = MetricsLog(tmp_path)
-    journal.write("train", 1, target=2.0)
+    log = MetricsLog(tmp_path)
+    log.write("train", 1, target=2.0)
     assert (tmp_path / "metrics.jsonl").read_text().endswith("}\n")
-    journal.__exit__()
+    log.__exit__()
 
 
 def test_opened_at_a_step_it_forgets_what_came_after(tmp_path: Path) -> None:
-    with MetricsLog(tmp_path) as journal:
+    with MetricsLog(tmp_path) as log:
         for step in range(1, 6):
-            journal.write("train", step, target=float(step))
+            log.write("train", step, target=float(step))
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"event": "tr')
-    with MetricsLog(tmp_path, step=3) as journal:
-        journal.write("train", 4, target=40.0)
+    with MetricsLog(tmp_path, step=3) as log:
+        log.write("train", 4, target=40.0)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(line["step"], line["target"]) for line in lines] == [(1, 1), (2, 2), (3, 3), (4, 40)]
     shown = [(one.step, one.value) for one in events(tmp_path).Scalars("train/target")]
@@ -57,16 +57,16 @@ def test_opened_at_a_step_it_forgets_what_came_after(tmp_path: Path) -> None:
 
 
 def test_without_a_folder_nothing_is_written() -> None:
-    with MetricsLog(None) as journal:
-        assert not journal.lacks_tensorboard
-        journal.write("train", 1, target=1.0)
+    with MetricsLog(None) as log:
+        assert not log.lacks_tensorboard
+        log.write("train", 1, target=1.0)
 
 
 def test_without_tensorboard_the_lines_are_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with MetricsLog(tmp_path) as journal:
-        journal.write("train", 1, target=1.0)
-        assert journal.lacks_tensorboard
+    with MetricsLog(tmp_path) as log:
+        log.write("train", 1, target=1.0)
+        assert log.lacks_tensorboard
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]

@@ -151,7 +151,11 @@ def continued(old: Path, callback: NullCallback | None = None) -> TrainConfig:
 
 
 class TestVersion010:
-    """A run of ledeline 0.1.0; `finished.safetensors` has the weights it ends with there."""
+    """A run of ledeline 0.1.0, on 60 stories of the newsroom, seed 5, cut to a few words.
+
+    SIGTERM stopped it at step 34. `finished.safetensors` has the weights with which it ended when
+    0.1.0 resumed it, with one thread and torch 2.13.
+    """
 
     RATE = 0.0025  # of the last epoch; the tolerance of weights is a part of it
 

@@ -145,7 +145,7 @@ def test_two_hosts_train_as_one_and_outlive_a_kill(
     # Both are started again, in the other of torchrun's two ways.
     together = [host.torchrun(host.by_rank(), *KILLED, "--resume") for host in hosts]
     assert [process.wait(120) for process in together] == [0, 0], one.log + two.log
-    assert "going on after step" in one.log
+    assert "resuming after step" in one.log
     assert runs.same(runs.weights(killed), runs.weights(undisturbed))
     assert runs.metrics(killed) == runs.metrics(undisturbed)
     assert (two.folder / "killed").is_file()

@@ -76,9 +76,9 @@ def progress_bar(*, wanted: bool) -> Iterator[Progress]:
         return
     from rich.console import Console
 
-    from ledeline.cli.views.console import Bars
+    from ledeline.cli.views.console import ProgressBars
 
-    with Bars(Console(stderr=True)) as bars:
+    with ProgressBars(Console(stderr=True)) as bars:
         yield bars
 
 

@@ -21,15 +21,15 @@ def prepare(
     """
     from rich.console import Console
 
-    from ledeline.cli.views.console import Bars, prepared_summary
+    from ledeline.cli.views.console import ProgressBars, prepare_summary
     from ledeline.config import PrepareConfig
     from ledeline.config.toml import load
     from ledeline.data.prepare import prepare as prepare_dataset
 
     settings = load(PrepareConfig, config, context.args)
-    with Bars(Console(stderr=True)) as bars:
+    with ProgressBars(Console(stderr=True)) as bars:
         prepared = prepare_dataset(settings, bars)
-    Console().print(prepared_summary(prepared))
+    Console().print(prepare_summary(prepared))
     for warning in prepared.warnings:
         say(f"ledeline: {warning}")
 
@@ -47,11 +47,11 @@ def synth(
     """
     from rich.console import Console
 
-    from ledeline.cli.views.console import Bars
+    from ledeline.cli.views.console import ProgressBars
     from ledeline.core.progress import track_progress
     from ledeline.corpus.table_writer import write_table
     from ledeline.synth.newsroom import Story, generate
 
-    with Bars(Console(stderr=True)) as bars:
+    with ProgressBars(Console(stderr=True)) as bars:
         stories = track_progress(generate(pairs, seed), "write", pairs, bars)
         write_table(output, (story._asdict() for story in stories), Story._fields)

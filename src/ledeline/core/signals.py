@@ -24,7 +24,7 @@ class Interrupted(KeyboardInterrupt):
 class Stop:
     """Whether, and why, work should stop.
 
-    - Within `listening` a signal is noted. The work looks at `requested` where it can stop, and
+    - Within `listening` a signal is noted. The work checks `requested` where it can stop, and
       ends there.
     - Within `interrupting` a signal raises `Interrupted` at once; within `held`, where files are
       written, only when that block is done.
@@ -65,7 +65,7 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[Self]:
-        """Note signals; the work looks at `requested`."""
+        """Note signals; the work checks `requested`."""
         self._is_held = True
         with handled_by(self._receive):
             yield self

@@ -271,7 +271,7 @@ def _token_word(text: str) -> bytes:
 
 
 def _headline_words(text: str) -> ByteWords | None:
-    """Return the words of a headline, be it a parse or plain text; None if there is nothing."""
+    """Return the words of a headline, which is a parse or plain text; None if it is empty."""
     line = escape(text).encode("utf-8").strip()
     if not line:
         return None

@@ -351,5 +351,5 @@ def read_batches(path: Path, field: str | None) -> Iterator["pa.RecordBatch"]:
     """Yield the valid rows of a Parquet file, with all columns unchanged."""
     with _opened(path, field) as (table, name):
         for batch in table.iter_batches(BATCH_ROWS):
-            sound = [not isinstance(text, bytes) for text in column_strings(batch.column(name))]
-            yield batch if all(sound) else batch.filter(sound)
+            valid = [not isinstance(text, bytes) for text in column_strings(batch.column(name))]
+            yield batch if all(valid) else batch.filter(valid)

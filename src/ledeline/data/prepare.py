@@ -72,7 +72,7 @@ def prepare(config: PrepareConfig, progress: Progress = no_progress) -> PrepareR
         _drop_duplicates(parts, words, report)
         words.count(parts[TRAIN])
         tokenizer = reused or Tokenizer(profile, _learn_subwords(config, words, progress))
-        encoder = _Encoder(tokenizer.subwords, words, config.filter, report, progress)
+        encoder = _PairEncoder(tokenizer.subwords, words, config.filter, report, progress)
         writer = DatasetWriter(folder, tokenizer)
         for split, part in parts.items():
             writer.write_split(split, encoder.encode(split, part))
@@ -186,7 +186,7 @@ def _learn_subwords(
     )
 
 
-class _Encoder:
+class _PairEncoder:
     """Encodes pairs as sub-word ids, and drops those that are too long in sub-words."""
 
     def __init__(

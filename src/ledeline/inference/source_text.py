@@ -66,7 +66,7 @@ def _text(given: object, number: int) -> str | HeadlineWarning:
             return HeadlineWarning("invalid", f"text {number} is not UTF-8: {byte}")
     if not isinstance(given, str):
         return HeadlineWarning(
-            "invalid", f"text {number} is no string but of {type(given).__name__}"
+            "invalid", f"text {number} must be a string, but its type is {type(given).__name__}"
         )
     try:  # surrogate pairs become one character; a lone one comes from bytes that are not UTF-8
         whole = given.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

@@ -3,8 +3,8 @@
 A headline is one line of text; it is scored against one reference or several.
 """
 
+from ledeline.rouge.rouge_settings import Settings
 from ledeline.rouge.scores import Rouge, Score, mean, score, score_all
-from ledeline.rouge.settings import Settings
 from ledeline.rouge.signature import signature
 
 __all__ = ["Rouge", "Score", "Settings", "mean", "score", "score_all", "signature"]

@@ -7,10 +7,10 @@ from math import fsum
 
 from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, no_progress, track_progress
-from ledeline.rouge.settings import DEFAULT, Settings
-from ledeline.rouge.statistics import gather
-from ledeline.rouge.tokens import tokenisers
-from ledeline.rouge.weighted import WEIGHT, WeightedOverlap, gather_weighted
+from ledeline.rouge.rouge_settings import DEFAULT, Settings
+from ledeline.rouge.statistics import count_overlaps
+from ledeline.rouge.tokens import make_tokenizers
+from ledeline.rouge.weighted import WEIGHT, WeightedOverlap, weighted_overlap
 
 _NUM_DECIMALS = 5
 _LIMIT = 2**16  # scores in memory, by their counts
@@ -36,7 +36,7 @@ class Rouge:
 
 
 def score(candidate: str, references: str | Sequence[str], settings: Settings = DEFAULT) -> Rouge:
-    """Score a headline against its reference or references; 0 where nothing can be compared."""
+    """Score a headline against its reference or references; 0 if nothing can be compared."""
     return score_all([candidate], [references], settings)[0]
 
 
@@ -49,7 +49,7 @@ def score_all(
     """Score many headlines, each against its reference or references."""
     if len(candidates) != len(references):
         raise ScoreError(
-            f"there are {len(candidates)} headlines and {len(references)} references; "
+            f"there are {len(candidates)} headlines but {len(references)} references; "
             "each headline needs its own"
         )
     compare = _comparison(settings)
@@ -58,7 +58,7 @@ def score_all(
 
 
 def _comparison(settings: Settings) -> Callable[[str, str | Sequence[str]], Rouge]:
-    tokens_of_candidate, tokens_of_reference = tokenisers(settings)
+    tokens_of_candidate, tokens_of_reference = make_tokenizers(settings)
     weighted = settings.weighted
 
     def compare(candidate: str, references: str | Sequence[str]) -> Rouge:
@@ -66,18 +66,18 @@ def _comparison(settings: Settings) -> Callable[[str, str | Sequence[str]], Roug
         if not texts:
             raise ScoreError(f"there is no reference for the headline {candidate!r}; give one")
         ours, theirs = tokens_of_candidate(candidate), [*map(tokens_of_reference, texts)]
-        one, two, longest = gather(ours, theirs)
+        one, two, longest = count_overlaps(ours, theirs)
         plain = _score(*one), _score(*two), _score(*longest)
-        return Rouge(*plain, _weighted_score(gather_weighted(ours, theirs)) if weighted else None)
+        return Rouge(*plain, _weighted_score(weighted_overlap(ours, theirs)) if weighted else None)
 
     return compare
 
 
 def mean(scores: Iterable[Rouge]) -> Rouge:
-    """Return the plain mean of each number, in any order the same; there must be a score."""
+    """Return the mean of each number; it does not depend on the order."""
     scores = list(scores)
     if not scores:
-        raise ValueError("there is no mean of no scores")
+        raise ValueError("a mean needs at least one score")
     weighted = [pair.rouge_w for pair in scores if pair.rouge_w is not None]
     return Rouge(
         _mean([pair.rouge1 for pair in scores]),
@@ -108,7 +108,7 @@ def _weighted_score(overlap: WeightedOverlap) -> Score:
 
 
 def _with_f1(precision: float, recall: float) -> Score:
-    """F1 is made from precision and recall as they are printed, that is rounded."""
+    """F1 is computed from precision and recall as they are printed, that is rounded."""
     return Score(precision, recall, _ratio(precision * recall, 0.5 * precision + 0.5 * recall))
 
 

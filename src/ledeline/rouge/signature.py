@@ -1,7 +1,7 @@
-"""A line that says how scores were made, as sacreBLEU's, for tables and papers."""
+"""A line that says how scores were computed, like that of sacreBLEU."""
 
 import ledeline
-from ledeline.rouge.settings import Settings
+from ledeline.rouge.rouge_settings import Settings
 from ledeline.rouge.weighted import WEIGHT
 
 

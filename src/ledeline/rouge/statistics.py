@@ -1,4 +1,4 @@
-"""What two texts share: the counts that ROUGE scores are made of."""
+"""The statistics of ROUGE: how many n-grams, and how long a subsequence, two texts share."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Overlap(NamedTuple):
-    """How many units match, and how many each text has."""
+class MatchCounts(NamedTuple):
+    """How many n-grams or words match, and how many each text has."""
 
     num_matches: int
     num_candidate: int
@@ -16,42 +16,42 @@ class Overlap(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """The overlap in words, in pairs of words, and in order."""
+    """The overlaps of ROUGE-1, ROUGE-2 and ROUGE-L."""
 
-    rouge1: Overlap
-    rouge2: Overlap
-    rouge_l: Overlap
+    rouge1: MatchCounts
+    rouge2: MatchCounts
+    rouge_l: MatchCounts
 
 
-def gather(candidate: list[str], references: Sequence[list[str]]) -> Statistics:
-    """Compare the tokens of a text with those of its references; counts are summed over these."""
+def count_overlaps(candidate: list[str], references: Sequence[list[str]]) -> Statistics:
+    """Compare the tokens of a text with those of its references; counts are summed over them."""
     found = [_compare(candidate, reference) for reference in references]
-    return found[0] if len(found) == 1 else Statistics(*map(_summed, zip(*found, strict=True)))
+    return found[0] if len(found) == 1 else Statistics(*map(_sum_counts, zip(*found, strict=True)))
 
 
 def _compare(candidate: list[str], reference: list[str]) -> Statistics:
     return Statistics(
         overlap(candidate, reference),
         overlap(bigrams(candidate), bigrams(reference)),
-        Overlap(lcs_length(candidate, reference), len(candidate), len(reference)),
+        MatchCounts(lcs_length(candidate, reference), len(candidate), len(reference)),
     )
 
 
-def _summed(overlaps: Sequence[Overlap]) -> Overlap:
-    return Overlap(*map(sum, zip(*overlaps, strict=True)))
+def _sum_counts(overlaps: Sequence[MatchCounts]) -> MatchCounts:
+    return MatchCounts(*map(sum, zip(*overlaps, strict=True)))
 
 
-def overlap(candidate: list[T], reference: list[T]) -> Overlap:
-    """Count units; one of the candidate matches at most as often as the reference has it."""
+def overlap(candidate: list[T], reference: list[T]) -> MatchCounts:
+    """Count matches; each unit matches at most as often as the reference has it (clipping)."""
     ours, theirs = set(candidate), set(reference)
     shared = ours & theirs
     num_matches = len(shared)
     if len(ours) < len(candidate) and len(theirs) < len(reference):  # both repeat something
-        num_matches = _num_clipped(candidate, reference, shared)
-    return Overlap(num_matches, len(candidate), len(reference))
+        num_matches = _clipped_matches(candidate, reference, shared)
+    return MatchCounts(num_matches, len(candidate), len(reference))
 
 
-def _num_clipped(candidate: list[T], reference: list[T], shared: set[T]) -> int:
+def _clipped_matches(candidate: list[T], reference: list[T], shared: set[T]) -> int:
     left = dict.fromkeys(shared, 0)
     for unit in reference:
         if unit in left:

@@ -32,7 +32,7 @@ def irregular_forms() -> dict[str, str]:
 
 
 def stem(word: str) -> str:
-    """Stem one token of a-z and 0-9; a lemma of WordNet is not stemmed again."""
+    """Stem a token of a-z and 0-9; a lemma of WordNet is not stemmed again."""
     if len(word) < SHORTEST:
         return word
     return irregular_forms().get(word) or porter(word)
@@ -82,7 +82,7 @@ _LONGEST = 7  # letters of a suffix
 
 
 def porter(word: str) -> str:
-    """Take the suffixes off a word of at least three letters and digits."""
+    """Strip the suffixes of a word of at least three letters and digits."""
     word = _without_plural(word)
     word = _without_past(word)
     if word.endswith("y") and "v" in _shape(word[:-1]):
@@ -143,7 +143,7 @@ def _replaced(word: str, suffixes: dict[str, str], least: int) -> str:
 
 
 def _measure(word: str) -> int:
-    """How often consonants follow vowels: Porter's m."""
+    """How often a consonant follows a vowel: Porter's m."""
     return _shape(word).count("vc")
 
 

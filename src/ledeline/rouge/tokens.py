@@ -1,4 +1,4 @@
-"""From text to the tokens that are compared, as ROUGE-1.5.5 makes them, on bytes.
+"""Tokens as ROUGE-1.5.5 makes them, on bytes.
 
 The script turns A-Z into a-z, sets ``-`` apart and makes a space of every other byte that is no
 letter and no digit; then a token must start with a letter, a digit or ``$``, which by then is a
@@ -9,15 +9,15 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from ledeline.rouge.settings import Settings
+from ledeline.rouge.rouge_settings import Settings
 from ledeline.rouge.stem import STEMS
 
-Tokenise: TypeAlias = Callable[[str], list[str]]
+Tokenize: TypeAlias = Callable[[str], list[str]]
 
 _MARK = r"(?<!\S)(?:<unk>|<UNK>|UNK)(?!\S)"
 _MARK_AND_SPACE = re.compile(_MARK + r"\s?")
-_MARK_OR_HOLE = re.compile(_MARK + "|\0")
-_HOLE = "\0"  # stands for each letter of a mark that must not match
+_MARK_OR_MASK = re.compile(_MARK + "|\0")
+_MASK_CHARACTER = "\0"  # replaces each letter of a mark that must not match
 _OTHER_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # those that stand for no byte
 
 
@@ -28,17 +28,17 @@ def _table(hole: str) -> bytes:
 
 
 _TABLE = _table(" ")
-_TABLE_WITH_HOLES = _table("?")  # a token that no reference has
+_TABLE_WITH_MASK = _table("?")  # a token that no reference has
 
 
-def tokenisers(settings: Settings) -> tuple[Tokenise, Tokenise]:
-    """Return how candidates and how references become tokens."""
-    reference = _tokeniser(settings, _TABLE)
+def make_tokenizers(settings: Settings) -> tuple[Tokenize, Tokenize]:
+    """Return the tokenizer of candidates and that of references."""
+    reference = _make_tokenizer(settings, _TABLE)
     if settings.unknown == "keep":
         return reference, reference
     if settings.unknown == "strict":
-        candidate = _tokeniser(settings, _TABLE_WITH_HOLES)
-        return lambda text: candidate(_hollowed(text)), reference
+        candidate = _make_tokenizer(settings, _TABLE_WITH_MASK)
+        return lambda text: candidate(_masked(text)), reference
 
     def without_marks(text: str) -> list[str]:
         return reference(_MARK_AND_SPACE.sub("", text))
@@ -46,7 +46,7 @@ def tokenisers(settings: Settings) -> tuple[Tokenise, Tokenise]:
     return without_marks, without_marks
 
 
-def _tokeniser(settings: Settings, table: bytes) -> Tokenise:
+def _make_tokenizer(settings: Settings, table: bytes) -> Tokenize:
     limit = settings.limit_bytes
 
     def words(text: str) -> list[str]:
@@ -59,18 +59,18 @@ def _tokeniser(settings: Settings, table: bytes) -> Tokenise:
     return stems if settings.stem else words
 
 
-def _hollowed(text: str) -> str:
-    """Make holes of the marks, as long as they were, so that a limit in bytes cuts as before."""
-    return _MARK_OR_HOLE.sub(_hole, text)
+def _masked(text: str) -> str:
+    """Mask the marks without changing their length, so that a limit in bytes cuts as before."""
+    return _MARK_OR_MASK.sub(_mask, text)
 
 
-def _hole(found: re.Match[str]) -> str:
-    """Of a mark; what looked like a hole already is a space."""
-    return " " if found[0] == _HOLE else re.sub("[A-Za-z]", _HOLE, found[0])
+def _mask(found: re.Match[str]) -> str:
+    """The mask of a mark; a mask character of the text itself becomes a space."""
+    return " " if found[0] == _MASK_CHARACTER else re.sub("[A-Za-z]", _MASK_CHARACTER, found[0])
 
 
 def utf8(text: str) -> bytes:
-    """Encode any string: a byte that was no UTF-8 is that byte, another surrogate three bytes."""
+    """Encode any string: a byte that was not UTF-8 is that byte, another surrogate three bytes."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

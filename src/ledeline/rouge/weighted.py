@@ -1,30 +1,30 @@
-"""ROUGE-W: the longest common subsequence, where matches in a row count more than their number.
+"""ROUGE-W: the longest common subsequence, in which consecutive matches count more.
 
-As the Perl script computes it, of which three things are peculiar. The search takes every match it
-meets, even where another way weighs more. A row of matches is a row in the reference, whatever
-stands between them in the candidate. And the length of the reference is weighted twice, so that
-even a perfect headline of several words has a recall below 1.
+It is computed as in the Perl script, which has three peculiarities. The search takes every match it
+meets, even if another path weighs more. Matches are consecutive if they are so in the reference,
+whatever is between them in the candidate. And the length of the reference is weighted twice, so
+that even a perfect headline of several words has a recall below 1.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-WEIGHT = 1.2  # so many matches in a row count as their number to this power
+WEIGHT = 1.2  # n consecutive matches count n to this power
 
 _UP, _LEFT, _DIAGONAL = range(3)
 
 
 class WeightedOverlap(NamedTuple):
-    """What matches, and what each text has, all weighted."""
+    """The weighted matches, and the weighted lengths of the texts."""
 
     matches: float
     candidate: float
     reference: float
 
 
-def gather_weighted(candidate: list[str], references: Sequence[list[str]]) -> WeightedOverlap:
-    """Compare the tokens of a text with those of its references, and sum over these."""
+def weighted_overlap(candidate: list[str], references: Sequence[list[str]]) -> WeightedOverlap:
+    """Compare the tokens of a text with those of its references; values are summed over them."""
     matches = ours = theirs = 0.0
     for reference in references:  # added one by one: sum() rounds otherwise from Python 3.12 on
         matches += _weighted_matches(candidate, reference)
@@ -35,7 +35,7 @@ def gather_weighted(candidate: list[str], references: Sequence[list[str]]) -> We
 
 def _weighted_matches(candidate: list[str], reference: list[str]) -> float:
     matches = 0.0
-    for is_hit, row in groupby(_hits(candidate, reference)):
+    for is_hit, row in groupby(_matched(candidate, reference)):
         matches += _weight(len(list(row))) if is_hit else 0.0
     return matches
 
@@ -44,9 +44,9 @@ def _weight(number: float) -> float:
     return float(number**WEIGHT)
 
 
-def _hits(candidate: list[str], reference: list[str]) -> list[bool]:
-    """Say which words of the reference are in the common subsequence, found from the end."""
-    moves = _moves(candidate, reference)
+def _matched(candidate: list[str], reference: list[str]) -> list[bool]:
+    """Whether each word of the reference is in the common subsequence, traced from the end."""
+    moves = _fill_table(candidate, reference)
     hits = [False] * len(reference)
     i, j = len(reference), len(candidate)
     while i and j:
@@ -58,8 +58,8 @@ def _hits(candidate: list[str], reference: list[str]) -> list[bool]:
     return hits
 
 
-def _moves(candidate: list[str], reference: list[str]) -> list[bytearray]:
-    """Fill the usual table, with a row for each word of the reference: whence each cell comes."""
+def _fill_table(candidate: list[str], reference: list[str]) -> list[bytearray]:
+    """Fill the table of the search, a row per reference word: from where each cell comes."""
     gains = [_weight(number) for number in range(len(reference) + 1)]
     values, lengths = [0.0] * (len(candidate) + 1), [0] * (len(candidate) + 1)  # the row above
     moves = []

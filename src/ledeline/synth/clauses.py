@@ -1,7 +1,7 @@
 """The stock clauses of the synthetic newsroom: what a lede says besides its news.
 
-None of these words reaches a headline. All of them are bystanders, and many repeat on purpose what
-a headline has its eye on: a verb, "percent", a number of dead. The notation is that of
+None of these words goes into a headline. Many repeat on purpose what a headline needs: a verb,
+"percent", a number of dead. The notation is that of
 :mod:`ledeline.synth.desks`.
 """
 

@@ -1,4 +1,4 @@
-"""What each desk of the synthetic newsroom writes: templates of ledes and of their headlines.
+"""The templates of the synthetic newsroom: ledes and their headlines, for each desk.
 
 The notation::
 
@@ -6,9 +6,9 @@ The notation::
     word/        the same, the word itself being the key
     word         a word without a key: dropped from the lede, or a function word of the headline
     {name}       a slot, the same throughout a story; digits tell slots of one kind apart
-    {name.face}  another form of it, such as a country's adjective
-    {name~}      the slot named once more, not linked: a repeated word that is not the source
-    {name*}      a bystander: something new of that kind each time, never linked
+    {name.form}  another form of it, such as a country's adjective
+    {name~}      the slot repeated, not linked: a word that is not the source of the headline word
+    {name*}      a distractor: new words of that kind each time, never linked
     [one|other]  any of them
     (words)      in a lede: half the time; in a headline: if the lede has those keys
     ;            between templates
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class Scene(NamedTuple):
-    """One kind of event: the desk that covers it, ways to tell it, and ways to head it."""
+    """One kind of event: its desk, templates of ledes, and templates of headlines."""
 
     desk: str
     ledes: str

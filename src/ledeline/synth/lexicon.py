@@ -60,7 +60,7 @@ NAMES = {
 
 
 class Number(NamedTuple):
-    """The range of a number, small ones the likelier, and how it is written."""
+    """The range of a number, of which small ones are likelier, and how it is written."""
 
     low: int
     high: int

@@ -1,12 +1,11 @@
-"""The synthetic newsroom: invented ledes, their headlines, and which word became which.
+"""The synthetic newsroom: invented ledes and headlines with gold alignments.
 
-A story is written from constituents. A word of the lede may carry a key; a word of the headline
-names, by its key, the words of the lede it comes from. The gold alignment is read off those keys:
-every link is there by construction, none is guessed from the spelling afterwards. What the desks
-write, and the notation of it, is in :mod:`ledeline.synth.desks`.
+A story is made from templates. A word of the lede may have a key; a word of the headline with the
+same key comes from it. The gold alignment follows from the keys: no link is guessed from the
+spelling. The templates and their notation are in :mod:`ledeline.synth.desks`.
 
-Story number k of a seed depends on nothing but the two. The dice are ``random()`` of the standard
-library alone, which gives the same numbers in every version of Python.
+Story number k of a seed depends on the two only. All random numbers come from ``random()`` of the
+standard library, which gives the same numbers in every version of Python.
 """
 
 import itertools
@@ -27,7 +26,7 @@ LONGEST_LEDE = 60
 ARTICLES = ("a", "an", "the")
 
 Token: TypeAlias = tuple[str, str]  # a word or a mark of punctuation, and its key ("" for none)
-Faces: TypeAlias = dict[str, list[Token]]  # what a slot says in the "lede", in the "headline", ...
+Forms: TypeAlias = dict[str, list[Token]]  # the words of a slot in the "lede", the "headline", ...
 
 
 class Story(NamedTuple):
@@ -41,25 +40,25 @@ class Story(NamedTuple):
 def generate(num_pairs: int, seed: int) -> Iterator[Story]:
     """Write stories number 0, 1, ... of the newsroom with this seed."""
     for number in range(num_pairs):
-        _, story = write(seed, number)
+        _, story = write_story(seed, number)
         yield story
 
 
-def write(seed: int, number: int) -> tuple[str, Story]:
-    """Write one story, and name the desk it comes from."""
-    dice = random.Random(f"{seed}/{number}").random
-    desk = DESKS[int(dice() * len(DESKS))]
-    while (story := _attempt(desk, dice)) is None:
+def write_story(seed: int, number: int) -> tuple[str, Story]:
+    """Write one story; return its desk and the story."""
+    uniform = random.Random(f"{seed}/{number}").random
+    desk = DESKS[int(uniform() * len(DESKS))]
+    while (story := _attempt(desk, uniform)) is None:
         pass
     return desk, story
 
 
-def _attempt(desk: str, dice: Callable[[], float]) -> Story | None:
-    """Write a story for this desk; None if it came out too short or too long."""
+def _attempt(desk: str, uniform: Callable[[], float]) -> Story | None:
+    """Write a story for this desk; None if its lede is too short or too long."""
     scenes = _scenes(desk)
-    ledes, headlines = scenes[int(dice() * len(scenes))]
-    draft = Draft(dice)
-    lede = _linearise(draft.write(ledes[int(dice() * len(ledes))], "lede"))
+    ledes, headlines = scenes[int(uniform() * len(scenes))]
+    draft = Draft(uniform)
+    lede = _linearise(draft.expand(ledes[int(uniform() * len(ledes))], "lede"))
     if not SHORTEST_LEDE <= len(lede) <= LONGEST_LEDE:
         return None
     draft.keys = frozenset(key for _, key in lede)
@@ -68,10 +67,10 @@ def _attempt(desk: str, dice: Callable[[], float]) -> Story | None:
 
 
 def _choose_headline(headlines: tuple["Nodes", ...], draft: "Draft") -> list[Token]:
-    """Take any of the headlines that say nothing but what the lede says."""
-    start = int(draft.dice() * len(headlines))
+    """Choose a headline that says only what the lede says."""
+    start = int(draft.uniform() * len(headlines))
     for headline in headlines[start:] + headlines[:start]:
-        tokens = draft.write(headline, "headline")
+        tokens = draft.expand(headline, "headline")
         if draft.has_said(tokens):
             return tokens
     raise AssertionError(f"no headline fits a lede with the keys {sorted(draft.keys)}")
@@ -94,7 +93,7 @@ _VOWEL_SOUND = re.compile(
 
 
 def _linearise(tokens: list[Token]) -> list[Token]:
-    """Join marks to the words before them, settle "a" or "an", begin with a capital."""
+    """Join punctuation to the words before it, choose "a" or "an", start with a capital."""
     words: list[Token] = []
     for text, key in tokens:
         last, last_key = words[-1] if words else (",", "")
@@ -126,33 +125,33 @@ class Literal(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """``{name}``, ``{name.face}``, ``{name~}`` (not linked) or ``{name*}`` (a bystander)."""
+    """``{name}``, ``{name.form}``, ``{name~}`` (not linked) or ``{name*}`` (a distractor)."""
 
     name: str
-    face: str
+    form: str
     mark: str
 
 
-class Choice(NamedTuple):
+class Alternatives(NamedTuple):
     """``[one|other]``."""
 
     options: tuple["Nodes", ...]
 
 
-class Maybe(NamedTuple):
+class OptionalPart(NamedTuple):
     """``(words)``."""
 
     body: "Nodes"
 
 
-Nodes: TypeAlias = tuple[Literal | Slot | Choice | Maybe, ...]
+Nodes: TypeAlias = tuple[Literal | Slot | Alternatives | OptionalPart, ...]
 
 _PIECE = re.compile(r"[()\[\]|]|\{(\w+)(?:\.(\w+))?([~*]?)\}|[^\s()\[\]|{}]+")
 
 
 def parse(template: str, scope: str = "/") -> Nodes:
-    """Parse a template; ``scope`` goes before the keys of its words, none of which is a slot's."""
-    open_brackets: list[list[Nodes]] = [[()]]  # for each, its options so far
+    """Parse a template; ``scope`` is a prefix of the keys of its words."""
+    open_brackets: list[list[Nodes]] = [[()]]  # the options of each so far
     for match in _PIECE.finditer(template):
         piece = match[0]
         if piece in "([":
@@ -160,11 +159,11 @@ def parse(template: str, scope: str = "/") -> Nodes:
         elif piece == "|":
             open_brackets[-1].append(())
         else:
-            node: Literal | Slot | Choice | Maybe
+            node: Literal | Slot | Alternatives | OptionalPart
             if piece == ")":
-                node = Maybe(open_brackets.pop()[0])
+                node = OptionalPart(open_brackets.pop()[0])
             elif piece == "]":
-                node = Choice(tuple(open_brackets.pop()))
+                node = Alternatives(tuple(open_brackets.pop()))
             elif match[1]:
                 node = Slot(match[1], match[2] or "", match[3])
             else:
@@ -186,7 +185,7 @@ def _scenes(desk: str) -> tuple[tuple[tuple[Nodes, ...], tuple[Nodes, ...]], ...
 
 @cache
 def _entries(name: str) -> tuple[tuple[Nodes, Nodes], ...]:
-    """Parse what a slot may say: in the lede, and in the headline."""
+    """Parse the entries of a slot: the words for the lede, and those for the headline."""
     kind = _kind(name)
     entries = (lexicon.WORDS.get(kind) or CLAUSES[kind]).split(";")
     sides = (entry.partition("=") for entry in entries)
@@ -194,7 +193,7 @@ def _entries(name: str) -> tuple[tuple[Nodes, Nodes], ...]:
 
 
 def _parse_entry(lede: str, headline: str, scope: str) -> tuple[Nodes, Nodes]:
-    """Parse both sides of an entry; words get keys here where the writer gave none."""
+    """Parse both sides of an entry; words without keys get them here."""
     if not any(mark in lede for mark in "/{["):
         headline = headline or " ".join(word for word in lede.split() if word not in ARTICLES)
         lengths = [sum(w not in ARTICLES for w in side.split()) for side in (lede, headline)]
@@ -204,7 +203,7 @@ def _parse_entry(lede: str, headline: str, scope: str) -> tuple[Nodes, Nodes]:
 
 
 def _number(phrase: str, one_to_one: bool) -> str:
-    """Give the words of a phrase, but no article, the keys 0, 1, ..., or else all the key 0."""
+    """Give the words of a phrase, except articles, the keys 0, 1, ..., or all the key 0."""
     numbers = itertools.count() if one_to_one else itertools.repeat(0)
     return " ".join(w if w in ARTICLES else f"{w}/{next(numbers)}" for w in phrase.split())
 
@@ -218,56 +217,56 @@ def _kind(name: str) -> str:
 
 
 class Draft:
-    """The dice of one story, what its slots stand for, and the keys of its lede once written."""
+    """A story in progress: its random numbers, its slots, and the keys of its lede."""
 
-    def __init__(self, dice: Callable[[], float]) -> None:
-        self.dice = dice
+    def __init__(self, uniform: Callable[[], float]) -> None:
+        self.uniform = uniform
         self.keys: frozenset[str] = frozenset()
-        self._slots: dict[str, Faces] = {}
+        self._slots: dict[str, Forms] = {}
         self._taken: set[tuple[str, int]] = set()
 
-    def write(self, nodes: Nodes, side: str) -> list[Token]:
-        """Write a template out as it reads on one side, the lede or the headline."""
+    def expand(self, nodes: Nodes, side: str) -> list[Token]:
+        """Expand a template for one side, the lede or the headline."""
         tokens: list[Token] = []
         for node in nodes:
             if isinstance(node, Literal):
                 tokens.append(node.token)
             elif isinstance(node, Slot):
-                faces = self.fill(node.name) if node.mark == "*" else self.slot(node.name)
-                words = faces[node.face or side]
+                forms = self.fill(node.name) if node.mark == "*" else self.slot(node.name)
+                words = forms[node.form or side]
                 tokens += [(text, "") for text, _ in words] if node.mark else words
-            elif isinstance(node, Choice):
-                tokens += self.write(node.options[int(self.dice() * len(node.options))], side)
+            elif isinstance(node, Alternatives):
+                tokens += self.expand(node.options[int(self.uniform() * len(node.options))], side)
             elif side == "headline":
-                words = self.write(node.body, side)
+                words = self.expand(node.body, side)
                 tokens += words if self.has_said(words) else []
-            elif self.dice() < 0.5:
-                tokens += self.write(node.body, side)
+            elif self.uniform() < 0.5:
+                tokens += self.expand(node.body, side)
         return tokens
 
     def has_said(self, tokens: list[Token]) -> bool:
-        """Tell whether the lede has all the keys of these words."""
+        """Whether the lede has all keys of these words."""
         return all(key in self.keys for _, key in tokens if key)
 
-    def slot(self, name: str) -> Faces:
-        """Say what a slot stands for, the same throughout the story."""
+    def slot(self, name: str) -> Forms:
+        """The words of a slot, the same throughout the story."""
         if name not in self._slots:
             self._slots[name] = self.fill(name)
         return self._slots[name]
 
-    def fill(self, name: str) -> Faces:
-        """Find something new for a slot."""
+    def fill(self, name: str) -> Forms:
+        """Choose new words for a slot."""
         kind = _kind(name)
         if kind in MAKERS:
             return MAKERS[kind](self, name)
         entries = _entries(name)
         lede, headline = entries[self.pick(kind, len(entries))]
-        return {"lede": self.write(lede, "lede"), "headline": self.write(headline, "headline")}
+        return {"lede": self.expand(lede, "lede"), "headline": self.expand(headline, "headline")}
 
     def pick(self, kind: str, size: int) -> int:
-        """Draw a number below ``size``, low ones the likelier, none twice while others are left."""
-        chance = self.dice()
-        skewed = chance * chance * chance if size > 500 else min(chance, self.dice())
+        """Choose a number below ``size``, low ones more often, none twice while others are left."""
+        chance = self.uniform()
+        skewed = chance * chance * chance if size > 500 else min(chance, self.uniform())
         rank = int(size * skewed)
         for _ in range(size):
             if (kind, rank) not in self._taken:
@@ -277,8 +276,8 @@ class Draft:
         return rank
 
     def between(self, low: int, high: int) -> int:
-        """Draw an integer of the range, low ones the likelier."""
-        return low + int((high - low + 1) * self.dice() * self.dice())
+        """Choose an integer of the range; low ones are likelier."""
+        return low + int((high - low + 1) * self.uniform() * self.uniform())
 
 
 # -- names ----------------------------------------------------------------------------------------
@@ -286,7 +285,7 @@ class Draft:
 
 @cache
 def _names(kind: str) -> tuple[str, ...]:
-    """Glue all names of a kind, in an order without a pattern; the first will be the commonest."""
+    """Make all names of a kind, in pseudo-random order; the first will be the commonest."""
     pieces = (piece.split() for piece in lexicon.NAMES[kind])
     names = map("".join, itertools.product(*pieces))
     return tuple(sorted(names, key=lambda name: zlib.crc32(name.encode())))
@@ -297,7 +296,7 @@ def _name(draft: Draft, kind: str) -> str:
     return names[draft.pick(kind, len(names))]
 
 
-def _linked(lede: str, headline: str, key: str) -> Faces:
+def _linked(lede: str, headline: str, key: str) -> Forms:
     """Link all words of the lede with all words of the headline."""
     return {
         "lede": [(word, key) for word in lede.split()],
@@ -305,32 +304,32 @@ def _linked(lede: str, headline: str, key: str) -> Faces:
     }
 
 
-def _single(draft: Draft, slot: str) -> Faces:
+def _single(draft: Draft, slot: str) -> Forms:
     """A city, a storm: one word, the same in lede and headline."""
     name = _name(draft, _kind(slot))
     return _linked(name, name, slot)
 
 
-def _person(draft: Draft, slot: str) -> Faces:
+def _person(draft: Draft, slot: str) -> Forms:
     """Given name and surname in the lede, the surname alone in the headline."""
     given, surname = (_name(draft, "given"), ""), (_name(draft, "surname"), slot)
     return {"lede": [given, surname], "headline": [surname]}
 
 
-def _country(draft: Draft, slot: str) -> Faces:
+def _country(draft: Draft, slot: str) -> Forms:
     """A country, and its adjective, of which a headline makes the country."""
     name = _name(draft, "country")
     adjective = name + ("n" if name.endswith("a") else "i")
     return {**_linked(name, name, slot), "adj": [(adjective, slot)]}
 
 
-def _company(draft: Draft, slot: str) -> Faces:
+def _company(draft: Draft, slot: str) -> Forms:
     """A company, often with a suffix in the lede, always without it in the headline."""
     name, suffix = (_name(draft, "company"), slot), (_name(draft, "suffix"), "")
-    return {"lede": [name, suffix] if draft.dice() < 0.6 else [name], "headline": [name]}
+    return {"lede": [name, suffix] if draft.uniform() < 0.6 else [name], "headline": [name]}
 
 
-def _team(draft: Draft, slot: str) -> Faces:
+def _team(draft: Draft, slot: str) -> Forms:
     """A team: its city and its nickname in the lede, its city alone in the headline."""
     city, nickname = (_name(draft, "city"), slot), (_name(draft, "nickname"), "")
     return {"lede": [city, nickname], "headline": [city]}
@@ -347,28 +346,28 @@ _FIGURES: dict[str, Callable[[int], str]] = {
 }
 
 
-def _count(draft: Draft, slot: str) -> Faces:
+def _count(draft: Draft, slot: str) -> Forms:
     """A number in figures; a small one may be spelled out in the lede."""
     low, high, style = lexicon.NUMBERS[_kind(slot)]
     value = draft.between(low, high)
     figures = _FIGURES.get(style, str)(value)
-    spelled = style == "spelled" and (value < 10 or draft.dice() < 0.5)
+    spelled = style == "spelled" and (value < 10 or draft.uniform() < 0.5)
     return _linked(lexicon.NUMBER_WORDS.get(value, figures) if spelled else figures, figures, slot)
 
 
-def _money(draft: Draft, slot: str) -> Faces:
+def _money(draft: Draft, slot: str) -> Forms:
     """A sum: "$3.4 billion" or "3.4 billion dollars" in the lede, "$3.4bn" in the headline."""
     value, scale, short = f"{draft.between(11, 499) / 10:g}", "billion", "bn"
-    if _kind(slot) == "fee" or draft.dice() < 0.4:
+    if _kind(slot) == "fee" or draft.uniform() < 0.4:
         value, scale, short = f"{draft.between(2, 95)}", "million", "m"
-    lede = f"${value} {scale}" if draft.dice() < 0.7 else f"{value} {scale} dollars"
+    lede = f"${value} {scale}" if draft.uniform() < 0.7 else f"{value} {scale} dollars"
     return _linked(lede, f"${value}{short}", slot)
 
 
-def _rate(draft: Draft, slot: str) -> Faces:
-    """An interest rate after a move: where it stands, where it stood before, and the step."""
+def _rate(draft: Draft, slot: str) -> Forms:
+    """An interest rate after a change: its value, the value before, and the step."""
     quarters = draft.between(5, 40)
-    step = 1 if draft.dice() < 0.7 else 2
+    step = 1 if draft.uniform() < 0.7 else 2
     before = quarters - step if _kind(slot) == "hike" else quarters + step
     return {
         **_linked(f"{quarters / 4:g}", f"{quarters / 4:g}", slot),
@@ -377,14 +376,14 @@ def _rate(draft: Draft, slot: str) -> Faces:
     }
 
 
-def _score(draft: Draft, slot: str) -> Faces:
+def _score(draft: Draft, slot: str) -> Forms:
     """A result of football, the winner's goals first; or a draw."""
     fewer = draft.between(0, 2)
     more = fewer if _kind(slot) == "draw" else fewer + draft.between(1, 4)
     return _linked(f"{more}-{fewer}", f"{more}-{fewer}", slot)
 
 
-MAKERS: dict[str, Callable[[Draft, str], Faces]] = {
+MAKERS: dict[str, Callable[[Draft, str], Forms]] = {
     **dict.fromkeys(lexicon.NUMBERS, _count),
     **dict.fromkeys(("city", "storm"), _single),
     **dict.fromkeys(("money", "fee"), _money),

@@ -45,7 +45,7 @@ def learn_merges(
     return merges
 
 
-class _Candidate(tuple[int, SymbolPair]):
+class _HeapItem(tuple[int, SymbolPair]):
     """A count and its pair, ordered so that a heap gives the largest first."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class _Candidate(tuple[int, SymbolPair]):
 class _SymbolChain:
     """The words as one long chain of symbols, with the count of each pair of neighbours.
 
-    Symbols are numbers, spelled out in ``texts``; number 0 stands between words. A cell of the
+    Symbols are numbers, spelled out in ``texts``; number 0 separates words. A cell of the
     chain has a symbol, a cell to its left and one to its right, and the count of its word as its
     weight. Merging two cells keeps the left one and marks the other as gone, with symbol -1.
     ``cells[s]`` has every cell with symbol ``s``, in order, and maybe some that had it before.
@@ -72,7 +72,7 @@ class _SymbolChain:
         by_symbol = np.argsort(self.symbols, kind="stable").astype(np.int32)
         self.cells = np.split(by_symbol, np.cumsum(np.bincount(self.symbols))[:-1])
         self.counts: dict[SymbolPair, int] = {}
-        self.heap: list[_Candidate] = []
+        self.heap: list[_HeapItem] = []
         for first, cells in zip(self.texts[1:], self.cells[1:], strict=True):
             for second, total in self._totals(self.right[cells], cells):
                 self._record((first, second), total)
@@ -86,7 +86,7 @@ class _SymbolChain:
                 return pair
             heapq.heappop(self.heap)
             if 0 < true_count < count:
-                heapq.heappush(self.heap, _Candidate((true_count, pair)))
+                heapq.heappush(self.heap, _HeapItem((true_count, pair)))
         return None
 
     def merge(self, pair: SymbolPair) -> None:
@@ -164,7 +164,7 @@ class _SymbolChain:
     def _record(self, pair: SymbolPair, total: int) -> None:
         if total >= _MIN_PAIR_COUNT:
             self.counts[pair] = total
-            heapq.heappush(self.heap, _Candidate((total, pair)))
+            heapq.heappush(self.heap, _HeapItem((total, pair)))
 
 
 def _first_symbols(words: Iterable[str]) -> tuple[list[str], _Cells, npt.NDArray[np.int64]]:

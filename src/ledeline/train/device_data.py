@@ -82,21 +82,21 @@ class _DeviceSequences:
         self, ids: npt.NDArray[Any], lengths: Ids, widest: int, device: torch.device
     ) -> None:
         small = ids.max(initial=0) <= np.iinfo(np.int16).max  # torch does little with uint16
-        room = np.zeros(len(ids) + widest, np.int16 if small else np.int32)
-        room[: len(ids)] = ids  # and room behind it, so that the last can be read in any width
-        self._ids = torch.from_numpy(room).to(device)
+        padded = np.zeros(len(ids) + widest, np.int16 if small else np.int32)
+        padded[: len(ids)] = ids  # and zeros after it, so that the last can be read in any width
+        self._ids = torch.from_numpy(padded).to(device)
         self.lengths = torch.from_numpy(lengths).to(device)
         self._starts = torch.from_numpy(np.cumsum(lengths) - lengths).to(device)
         self._places = torch.arange(widest, device=device)
 
     def at(self, rows: Tensor, width: int) -> Tensor:
-        """The sequences at rows (B,); what lies behind a short one is not its own. (B, width)."""
+        """The sequences at rows (B,); after a short one comes the next one. (B, width)."""
         places = self._starts[rows].unsqueeze(1) + self._places[:width]
         return self._ids[places].long()
 
 
 def _with_end(ids: npt.NDArray[Any], lengths: Ids) -> npt.NDArray[Any]:
-    """Headlines end to end, each with <eos> behind it."""
+    """Headlines end to end, each followed by <eos>."""
     ends = np.cumsum(lengths) + np.arange(len(lengths))
     own = np.ones(len(ids) + len(ends), bool)
     own[ends] = False

@@ -8,7 +8,7 @@ import torch
 
 from ledeline.core.errors import TrainingError
 
-_ON_CPU: Final = "can't allocate memory"  # a RuntimeError, told from others by its words
+_ON_CPU: Final = "can't allocate memory"  # torch raises a plain RuntimeError that says this
 
 
 @contextmanager

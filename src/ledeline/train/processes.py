@@ -52,7 +52,7 @@ class World:
         return self.sum([flag])[0] > 0
 
     def require_same(self, text: str, what: str) -> None:
-        """Refuse to go on where a process has another text than the leading one."""
+        """Refuse to continue if a process has another text than the leading one."""
         if self.control is None:
             return
         box = [text]
@@ -105,7 +105,7 @@ def _join(backend: str) -> distributed.ProcessGroup:
     """Meet the other processes; gives the group for what they have to agree on.
 
     One that failed before never comes, so the time limit is shorter here than later. A signal ends
-    the process meanwhile: nobody looks at `Stop` while torch waits.
+    the process meanwhile: nothing checks `Stop` while torch waits.
     """
     with handled_by(signal.SIG_DFL), _connection_errors(NOT_MET):
         shared, rank, size = next(rendezvous("env://", timeout=JOIN_TIMEOUT))

@@ -154,7 +154,7 @@ class RunFolder:
         write_description(folder, self.config.model, self.dataset.tokenizer)
 
     def _identity(self) -> dict[str, Any]:
-        """What tells this run's checkpoints from others'."""
+        """What a checkpoint must have in common with this run."""
         fixed = fixed_values(self.config)
         plain = {k: str(one) if isinstance(one, Path) else one for k, one in fixed.items()}
         return plain | {"dataset": self.dataset.checksum}
@@ -204,7 +204,7 @@ def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple
 
 
 def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """As they are now, on the CPU: the steps go on meanwhile."""
+    """Copies on the CPU, which later steps do not change."""
     return {name: one.detach().to("cpu", copy=True) for name, one in tensors.items()}
 
 

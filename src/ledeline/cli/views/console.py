@@ -25,7 +25,7 @@ from ledeline.data.dataset import Dataset
 from ledeline.data.prepare import REPORT, PrepareResult
 
 
-class Bars:
+class ProgressBars:
     """Shows progress as bars, one per stage: a `ledeline.core.progress.Progress`."""
 
     def __init__(self, console: Console) -> None:
@@ -34,7 +34,7 @@ class Bars:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            _Rate(),
+            _ItemsPerSecond(),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -61,13 +61,13 @@ class Bars:
         self._progress.stop()
 
 
-class _Rate(ProgressColumn):
+class _ItemsPerSecond(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text(f"{speed:,.0f}/s" if speed else "")
 
 
-def prepared_summary(prepared: PrepareResult) -> RenderableType:
+def prepare_summary(prepared: PrepareResult) -> RenderableType:
     """What `ledeline prepare` prints at its end: the filter report, and an encoded pair."""
     lines: list[RenderableType] = [report_table(prepared.report), *_examples(prepared.report)]
     if prepared.num_rejects:
