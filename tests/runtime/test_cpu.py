@@ -48,8 +48,8 @@ def test_sums_that_are_cut_are_no_int8(monkeypatch):
 def test_onednns_sums_are_as_exact_as_is_said():
     """On a CPU without VNNI they are cut at 16 bits, which is why int8 is refused there."""
     assert cpu._adds_up_exactly()
-    linear, values = Int8Linear(torch.ones(16, 64)), torch.ones(2, 64)
-    assert torch.allclose(linear(linear.quantize(values)), torch.tensor(64.0), rtol=1e-5)
+    product, values = Int8Linear(torch.ones(16, 64)), torch.ones(2, 64)
+    assert torch.allclose(product(product.quantize(values)), torch.tensor(64.0), rtol=1e-5)
 
 
 def test_an_engine_by_hand_refuses_int8(monkeypatch, make):

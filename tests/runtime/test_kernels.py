@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from functools import partial
 from importlib import metadata
 
 import numpy as np
@@ -24,7 +25,7 @@ def generator():
 
 @pytest.fixture(autouse=True, params=cpu.KINDS[:-1])  # VNNI is for whole layers alone
 def _kind(request):
-    """Each linear_type of processor that the machine at hand can be."""
+    """Each kind of processor that the machine at hand can be."""
     if kernels.library is None:
         yield
         return
@@ -128,12 +129,14 @@ def test_levels(generator, without, size, built):
     values = torch.rand(4, 3, size, generator=generator) * 2 - 1
     values[0, 0, 0], values[-1, -1, -1] = 1.0, -1.0
     places = torch.zeros(4, 3, 2 * size, dtype=torch.uint8)
-    put = kernels.quantize_into if built else lambda *given: without(kernels.quantize_into, *given)
-    put(values, places[..., size:], 127.0)
+    quantize_into = kernels.quantize_into
+    if not built:
+        quantize_into = partial(without, kernels.quantize_into)
+    quantize_into(values, places[..., size:], 127.0)
     assert torch.equal(places[..., size:].double(), (values.double() * 127 + 128.5).floor())
     assert not places[..., :size].any()
     uneven = torch.zeros(4, 5, size, dtype=torch.uint8)
-    put(values, uneven[:, 1:4], 127.0)
+    quantize_into(values, uneven[:, 1:4], 127.0)
     assert torch.equal(uneven[:, 1:4], places[..., size:])
     assert not uneven[:, [0, 4]].any()
 
@@ -142,19 +145,21 @@ def test_levels(generator, without, size, built):
 def test_a_value_between_two_levels_has_one_of_them_wherever_it_lies(without, built):
     if built and kernels.library is None:
         pytest.skip("pip found no C compiler")
-    put = kernels.quantize_into if built else lambda *given: without(kernels.quantize_into, *given)
+    quantize_into = kernels.quantize_into
+    if not built:
+        quantize_into = partial(without, kernels.quantize_into)
     halves = (torch.arange(-126, 127) - 0.5) / 127
     values = torch.stack([halves, halves.nextafter(torch.tensor(2.0)), halves * 0.9, halves * 0.7])
     expected, found = (torch.empty(values.shape, dtype=torch.uint8) for _ in range(2))
-    put(values, expected, 127.0)
-    put(values.t().contiguous().t(), found, 127.0)
+    quantize_into(values, expected, 127.0)
+    quantize_into(values.t().contiguous().t(), found, 127.0)
     assert torch.equal(found, expected)
     apart = torch.zeros(4, 2, values.shape[1], dtype=torch.uint8)
-    put(values, apart[:, 1], 127.0)
+    quantize_into(values, apart[:, 1], 127.0)
     uneven = torch.zeros(values.shape[1], 4, dtype=torch.uint8).t()
-    put(values, uneven, 127.0)
+    quantize_into(values, uneven, 127.0)
     alone = torch.empty(values.shape[1], dtype=torch.uint8)
-    put(values[2], alone, 127.0)
+    quantize_into(values[2], alone, 127.0)
     assert torch.equal(apart[:, 1], expected)
     assert torch.equal(uneven, expected)
     assert torch.equal(alone, expected[2])

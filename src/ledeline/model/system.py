@@ -40,7 +40,7 @@ class Trace(NamedTuple):
     log_probabilities: Tensor  # (B, J): log o_j[y_j]
     attention: Tensor | None  # (B, J, I): alpha_j; None for a system without attention
     source_predictions: Tensor | None  # (B, J, V): q_j of the SPM; None without it
-    states: Tensor | None = None  # (B, J, H): z_j, where it is at hand
+    states: Tensor | None = None  # (B, J, H): z_j, where the system has it
 
 
 class System(nn.Module, ABC):

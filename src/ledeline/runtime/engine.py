@@ -75,7 +75,7 @@ class Engine:
         linear: LinearType = Int8Linear if precision == "int8" else Float32Linear
         gate, spm = model.addons.get("sgate"), model.addons.get("spm")
         with torch.inference_mode():
-            self._encoder = _Encoder(model, linear)
+            self._encoder = _EngineEncoder(model, linear)
             self._gate = _Gate(gate, linear) if isinstance(gate, SelectiveGate) else None
             self._spm = linear(*_padded(spm.output)) if isinstance(spm, SourcePrediction) else None
             self._word_gates, self._layers = _decoder(model, linear)
@@ -188,7 +188,7 @@ def _attentional(state: EngineState) -> Tensor:
     return first[..., : first.shape[-1] // 2]
 
 
-class _Encoder:
+class _EngineEncoder:
     """All layers of the encoder, both directions side by side."""
 
     def __init__(self, model: EncDec, linear: LinearType) -> None:

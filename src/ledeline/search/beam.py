@@ -224,6 +224,6 @@ def _repeats(prefixes: Tensor, size: int) -> Tensor | None:
     if written < size:
         return None
     grams = prefixes.unfold(-1, size, 1)  # (B, K, J) -> (B, K, J - n + 1, n)
-    last = prefixes[..., written - size + 1 :].unsqueeze(2)  # the n - 1 words parent_prefixes
+    last = prefixes[..., written - size + 1 :].unsqueeze(2)  # the last n - 1 words
     is_repeat = (grams[..., :-1] == last).all(-1)
     return grams[..., -1].masked_fill(~is_repeat, PAD)

@@ -82,7 +82,7 @@ def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _top_k_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor] | None:
-    """As `top_k`, or None ranks_of values are equal. Block c has columns c, c + S, ..."""
+    """As `top_k`, or None where values are equal. Block c has columns c, c + S, ..."""
     size, tail = divmod(logs.shape[-1], _BLOCK)
     maxima = logs[..., : _BLOCK * size].view(*logs.shape[:2], _BLOCK, size).amax(-2)  # (B, K, S)
     if tail:
@@ -95,10 +95,10 @@ def _top_k_of_blocks(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tens
     values = logs.flatten(1).gather(1, indices.flatten(1)).view_as(columns)
     values = values + totals.gather(1, parents).unsqueeze(-1)
     values = values.masked_fill(columns >= logs.shape[-1], _IMPOSSIBLE).flatten(1)  # (B, 17 k)
-    highest, ranks_of = values.topk(k)
+    highest, positions = values.topk(k)
     if _has_equals(highest, values, maxima, blocks.shape[1]):
         return None
-    return highest, indices.flatten(1).gather(1, ranks_of)
+    return highest, indices.flatten(1).gather(1, positions)
 
 
 def _has_equals(highest: Tensor, values: Tensor, maxima: Tensor, num_blocks: int) -> bool:

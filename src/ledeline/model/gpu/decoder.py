@@ -57,7 +57,7 @@ def unroll(
     """As `ledeline.model.layers.unroll.unroll`, with products in this type."""
     w_c, w_z = mix.to(dtype).chunk(2, -1)
     values = memory.states.to(dtype) @ w_c.t()
-    z, scores, logsums = _Unroll.apply(
+    z, scores, logsums = _TritonUnroll.apply(
         tuple(None if one is None else one.contiguous() for one in masks),
         *words,
         *(each.to(dtype).contiguous() for each in (attentional, w_z, memory.keys, values)),
@@ -77,7 +77,7 @@ class _LayerBuffers(NamedTuple):
     cells: Tensor  # (J + 1, B, H)
 
 
-class _Unroll(torch.autograd.Function):
+class _TritonUnroll(torch.autograd.Function):
     """See `unroll`. Tensors of the layers are single arguments: autograd looks into no tuples."""
 
     @staticmethod
