@@ -530,7 +530,7 @@ def test_a_model_goes_on_where_it_was_cut(tmp_path: Path, model: Path) -> None:
     )
     path = tmp_path / "out.jsonl"
     options = ["--model", model, "--beam", "3", "--max-length", "8", "--explain", "--n-best", "2"]
-    options += ["--json", "--input", tmp_path / "in.jsonl", "--output", path]
+    options += ["--json", "--input", tmp_path / "in.jsonl", "--output", path, "--device", "cpu"]
     ledeline(*options)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
