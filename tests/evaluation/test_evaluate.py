@@ -447,7 +447,7 @@ class TestGoingOn:
         ]
         for other_set in others:
             with pytest.raises(
-                ScoreError, match="the test set room has other pairs there than now"
+                ScoreError, match="the test set room has other pairs than before"
             ):
                 evaluated(systems["natural"], tmp_path, other_set, resume=True)
         evaluated(systems["natural"], tmp_path, room._replace(files=("elsewhere",)), resume=True)
