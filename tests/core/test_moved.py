@@ -22,3 +22,13 @@ def test_an_old_name_gives_the_module_and_warns(
 def test_other_names_are_not_there() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("ledeline.nonsense")
+
+
+def test_names_of_a_module_that_became_a_package() -> None:
+    from ledeline.text import profiles
+
+    with pytest.warns(RenamedWarning, match=r"is called ledeline\.text\.profiles\.clean now"):
+        from ledeline.text import clean
+    assert clean is profiles.clean
+    with pytest.raises(ImportError):
+        from ledeline.text import nonsense  # type: ignore[attr-defined] # noqa: F401

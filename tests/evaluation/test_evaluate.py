@@ -446,9 +446,7 @@ class TestGoingOn:
             room._replace(ledes=[*room.ledes[:-1], "another"]),
         ]
         for other_set in others:
-            with pytest.raises(
-                ScoreError, match="the test set room has other pairs than before"
-            ):
+            with pytest.raises(ScoreError, match="the test set room has other pairs than before"):
                 evaluated(systems["natural"], tmp_path, other_set, resume=True)
         evaluated(systems["natural"], tmp_path, room._replace(files=("elsewhere",)), resume=True)
 
