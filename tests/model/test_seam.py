@@ -77,9 +77,13 @@ class CountingConfig:
 
 
 class Counting(Addon):
-    """State of its own: how often each type was written. It changes what a search writes."""
+    """State of its own: how often each type was written. It changes what a search writes.
+
+    Types that attention looks at get more, as if they were copied.
+    """
 
     Config = CountingConfig
+    needs_attention_gradient = True
 
     def __init__(self, config: CountingConfig, sizes: Sizes) -> None:
         super().__init__()
@@ -91,7 +95,9 @@ class Counting(Addon):
     def scores(self, scores: Tensor, view: View, extra: Tensor | None) -> tuple[Tensor, Tensor]:
         assert extra is not None
         counts = extra.scatter_add(-1, view.words.unsqueeze(-1), torch.ones_like(extra[..., :1]))
-        return scores - self.price * counts, counts
+        places = view.sources.unsqueeze(1).expand(-1, scores.shape[1], -1)  # (B, K, I)
+        copied = torch.zeros_like(scores).scatter_add(-1, places, view.attention)
+        return scores + copied - self.price * counts, counts
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ class AttentionSystem(System):
         """Teacher-force known headlines, and say what was seen at each step."""
         begun = self.begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
         states, attention = self.decoder.unroll(pairs.previous, begun.state, begun.memory)
-        view = View(states, attention, pairs.previous, pairs.sources, pairs.source_mask, False)
+        view = View(states, attention, pairs.previous, pairs.sources, pairs.source_mask)
         logs = -self._token_losses(view, begun.extras, pairs.targets)
         return Trace(logs, attention, self.source_predictions(states), states)
 
