@@ -1,4 +1,4 @@
-"""ledeline: from the lede, a headline, with its reasons."""
+"""ledeline: from the lede, a headline, and which words it used."""
 
 import os
 import typing

@@ -64,11 +64,19 @@ def bidirectional_sum(
     layer: nn.LSTM, values: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Both directions of a layer, summed: (B, I, D or H) -> states (B, I, H) and ends (B, H)."""
+    states, (hidden, cell) = summed_directions(layer, values, lengths)
+    return states, hidden.sum(0), cell.sum(0)  # (2, B, H) -> (B, H)
+
+
+def summed_directions(
+    layer: nn.Module, values: Tensor, lengths: Tensor | None
+) -> tuple[Tensor, Any]:
+    """Any bidirectional layer: (B, I, D or H) -> summed states (B, I, H), and its last states."""
     if lengths is None:
-        both, (hidden, cell) = layer(values)
+        both, last = layer(values)
     else:
         packed = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
-        both, (hidden, cell) = layer(packed)
+        both, last = layer(packed)
         both, _ = pad_packed_sequence(both, batch_first=True, total_length=values.shape[1])
     forward, backward = both.chunk(2, dim=-1)  # (B, I, 2H) -> (B, I, H) twice
-    return forward + backward, hidden.sum(0), cell.sum(0)  # (2, B, H) -> (B, H)
+    return forward + backward, last

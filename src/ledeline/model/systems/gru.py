@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ledeline.config.section import at_least, below, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.layers.attention import Attention, Memory
 from ledeline.model.layers.dropout import Dropout
-from ledeline.model.layers.encoder import Encoded, embed
+from ledeline.model.layers.encoder import Encoded, embed, summed_directions
 
 if TYPE_CHECKING:
     from ledeline.model.system_config import SystemConfig
@@ -56,23 +55,9 @@ class GruEncoder(nn.Module):
         """Sources (B, I), and their lengths (B,) on the CPU where they are not all I."""
         states, ends = embed(sources, self.embedding.weight), []
         for layer in self.layers:
-            states, end = _bidirectional(layer, self.dropout(states), lengths)
-            ends.append(end)
+            states, last = summed_directions(layer, self.dropout(states), lengths)
+            ends.append(last.sum(0))  # (2, B, H) -> (B, H)
         return Encoded(states, tuple(ends), ends[-1])
-
-
-def _bidirectional(
-    layer: nn.Module, values: Tensor, lengths: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """Both directions, summed: (B, I, D or H) -> (B, I, H), and their ends (B, H)."""
-    if lengths is None:
-        both, ends = layer(values)
-    else:
-        packed = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
-        both, ends = layer(packed)
-        both, _ = pad_packed_sequence(both, batch_first=True, total_length=values.shape[1])
-    forward, backward = both.chunk(2, dim=-1)  # (B, I, 2H) -> (B, I, H) twice
-    return forward + backward, ends.sum(0)  # (2, B, H) -> (B, H)
 
 
 class GruState(NamedTuple):
