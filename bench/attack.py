@@ -38,7 +38,7 @@ from rows import Column, Rows, Table
 INNOCENT: Final = {"texts": [LEDES[0]], "beam": 5}
 PAUSE: Final = 1.0  # seconds between two requests of the innocent caller
 GRACE: Final = 5.0  # seconds that its last requests have, before it hangs up too
-LAST: Final = 35.0  # seconds that callers of an overload wait for their last answers
+LAST: Final = 35.0  # seconds that callers wait for their last answers, where they do
 MIDDLE: Final = 2.0  # seconds of attack before SIGTERM
 OTHER_ADDRESS: Final = "127.0.0.2"
 SEARCHED: Final = "ledeline_batch_texts_sum"
@@ -142,7 +142,7 @@ class Trial:
             self._running = None
 
     async def _given_up(self, watcher: Watcher) -> dict[str, Any]:
-        """End the attack; how long the server goes on. After an overload all are answered first."""
+        """End the attack; how long the server goes on. Gentle callers are answered first."""
         if self._attack.gentle and self._running is not None:
             self._target.last = True
             await asyncio.wait({self._running}, timeout=self._options.last)
@@ -153,8 +153,14 @@ class Trial:
     async def _stopped(self, server: Attacked) -> float | None:
         """The time to stop in the middle of the attack; its answers count no more."""
         statuses, delivered = self._target.statuses.copy(), self._target.delivered
+        self._target.statuses.clear()
         self._begin()
         await asyncio.sleep(self._options.middle)
+        ends = time.monotonic() + self._options.stop_seconds
+        while self._attack.begun and not self._target.statuses[self._attack.begun]:
+            if time.monotonic() > ends:
+                break
+            await asyncio.sleep(0.05)
         found = await server.stop(self._options.stop_seconds)
         await self._hang_up()
         self._target.statuses, self._target.delivered = statuses, delivered
@@ -188,7 +194,7 @@ class Trial:
             "health": during["pages"]["/health"]["worst"],
             "ready": during["pages"]["/ready"]["worst"],
             "searched": searched,
-            "delivered": delivered if self._attack.gentle else None,
+            "delivered": delivered if self._attack.honest else None,
             "attackers": shown(self._target.statuses),
             "pages": during["pages"],
             "innocent_statuses": statuses,
@@ -277,7 +283,7 @@ async def attacked(options: argparse.Namespace, rows: Rows) -> None:
 
 def trial_options(options: argparse.Namespace, attack: Attack) -> argparse.Namespace:
     """An overload lasts longer than the deadline of a request, for it shows only then."""
-    seconds = options.overload_seconds if attack.gentle else options.seconds
+    seconds = options.overload_seconds if attack.honest else options.seconds
     return argparse.Namespace(**{**vars(options), "seconds": seconds})
 
 

@@ -49,7 +49,9 @@ class Attack(NamedTuple):
     body: str = ""  # the name of the body that it sends
     settings: tuple[str, ...] = ()  # of the server
     descriptors: int | None = None  # files that the server may open
-    gentle: bool = False  # callers wait for their last answer, and texts are counted
+    gentle: bool = False  # callers wait for their last answer
+    honest: bool = False  # they are many, but want what they ask for; texts are counted
+    begun: str = ""  # the status that an attacker must have had before a stop means anything
 
 
 async def crowd(target: Target, number: int, one: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -226,15 +228,22 @@ async def unknown_keys(target: Target) -> None:
 ATTACKS: Final = (
     Attack("dearest", over_and_over("dearest", 1), "dearest"),
     Attack("dearest, hung up", hung_up("dearest", 4), "dearest"),
+    Attack(
+        "dearest, deadline",
+        over_and_over("dearest", 1),
+        "dearest",
+        settings=("--limits.seconds=2",),
+        gentle=True,
+    ),
     Attack("dearest, many", over_and_over("dearest", 16), "dearest"),
     Attack("small body", hung_up("small body", 4), "small body"),
     Attack("long texts", over_and_over("long texts", 4), "long texts"),
     Attack("heat maps", over_and_over("heat maps", 4), "heat maps"),
-    Attack("overload, 1 text", overload(1), gentle=True),
-    Attack("overload, 4 texts", overload(4), gentle=True),
+    Attack("overload, 1 text", overload(1), gentle=True, honest=True),
+    Attack("overload, 4 texts", overload(4), gentle=True, honest=True),
     Attack("connections", idle(1100)),
     Attack("slow bodies", slow_bodies),
-    Attack("unread", unread, "unread"),
+    Attack("unread", unread, "unread", begun="200"),
     Attack("unknown keys", unknown_keys),
     Attack("few descriptors", idle(150), descriptors=64),
 )
@@ -256,9 +265,9 @@ def wished_bodies(texts: int, length: int) -> dict[str, dict[str, Any]]:
         "dearest": {"texts": [long_text()] * texts, **dear},
         "small body": {"texts": ["Rain fell on Peru."] * texts, **dear},
         "long texts": {"texts": [long_text()] * texts, "beam": 5},
-        "heat maps": {"texts": [long_text()] * min(texts, 4), "heat_map": True},
+        "heat maps": {"texts": [long_text()], "heat_map": True, "min_length": length},
         "unread": {
-            "texts": [long_text()] * min(texts, 8),
+            "texts": [long_text(2500)] * min(texts, 16),
             "heat_map": True,
             "beam": 1,
             "min_length": few,
@@ -271,6 +280,6 @@ KNOBS: Final = {
     "dearest": ("min_length", "texts", "beam"),
     "small body": ("min_length", "beam", "texts"),
     "long texts": ("texts",),
-    "heat maps": ("texts", "beam"),
+    "heat maps": ("min_length", "beam"),
     "unread": ("texts", "min_length"),
 }
