@@ -42,6 +42,7 @@ LAST: Final = 35.0  # seconds that callers wait for their last answers, where th
 MIDDLE: Final = 2.0  # seconds of attack before SIGTERM
 OTHER_ADDRESS: Final = "127.0.0.2"
 SEARCHED: Final = "ledeline_batch_texts_sum"
+SIZES: Final = (64, 5000, 512)  # texts, their characters, and sub-words of headlines, at most
 RANKS: Final = 15  # bodies that the search for the dearest shows
 
 # The aims.
@@ -310,10 +311,10 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--price-setting", default="limits.price", help="the limit of prices")
     parser.add_argument("--json", type=Path, help="write all rows there")
     parser.set_defaults(middle=MIDDLE, pause=PAUSE, scale=1.0, starts=len(STARTS), cut=CUT)
-    parser.set_defaults(ranks=RANKS, grace=GRACE, last=LAST, most_texts=64, most_length=512)
+    parser.set_defaults(ranks=RANKS, grace=GRACE, last=LAST, sizes=SIZES)
     sizes = {"seconds": 0.3, "overload_seconds": 0.3, "quiet_seconds": 0.2, "rest_seconds": 0.0}
     sizes |= {"give_up_seconds": 3.0, "pause": 0.1, "scale": 0.02, "search_seconds": 1.0}
-    sizes |= {"most_texts": 2, "most_length": 30, "grace": 1.0, "starts": 2, "cut": 1.0}
+    sizes |= {"sizes": (2, 100, 30), "grace": 1.0, "starts": 2, "cut": 1.0}
     quick.offer(parser, model=tiny.model, **sizes)
     options = parser.parse_args()
     options.source = None if options.same_address else OTHER_ADDRESS

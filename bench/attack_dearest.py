@@ -136,7 +136,7 @@ class Probe:
 
 async def reduced(probe: Probe, name: str, options: Any) -> tuple[dict[str, Any], str]:
     """A body as wished, or what comes nearest and is taken; and a sentence on what was changed."""
-    body = wished_bodies(options.most_texts, options.most_length)[name]
+    body = wished_bodies(*options.sizes)[name]
     if (await probe.verdict(body)).allowed:
         return body, f"{name}: {described_body(body)}"
     wished = described_body(body)

@@ -252,22 +252,23 @@ ATTACKS: Final = (
 # --- bodies -------------------------------------------------------------------------------------
 
 
-def long_text(characters: int = 5000) -> str:
+def long_text(characters: int) -> str:
     """The sample ledes again and again."""
     ledes = " ".join(LEDES)
     return (ledes * (characters // len(ledes) + 1))[:characters].strip()
 
 
-def wished_bodies(texts: int, length: int) -> dict[str, dict[str, Any]]:
-    """What the attacks would send if nothing were refused, for so many texts and sub-words."""
+def wished_bodies(texts: int, characters: int, length: int) -> dict[str, dict[str, Any]]:
+    """What the attacks would send if nothing were refused; at most so much of each."""
+    text = long_text(characters)
     dear, few = {"beam": 50, "min_length": length}, min(length, 100)
     return {
-        "dearest": {"texts": [long_text()] * texts, **dear},
+        "dearest": {"texts": [text] * texts, **dear},
         "small body": {"texts": ["Rain fell on Peru."] * texts, **dear},
-        "long texts": {"texts": [long_text()] * texts, "beam": 5},
-        "heat maps": {"texts": [long_text()], "heat_map": True, "min_length": length},
+        "long texts": {"texts": [text] * texts, "beam": 5},
+        "heat maps": {"texts": [text], "heat_map": True, "min_length": length},
         "unread": {
-            "texts": [long_text(2500)] * min(texts, 16),
+            "texts": [text[:2500]] * min(texts, 16),
             "heat_map": True,
             "beam": 1,
             "min_length": few,
