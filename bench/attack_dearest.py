@@ -23,6 +23,7 @@ PRICED: Final = re.compile(r"the request costs ([\d,.]+), and ([\d,.]+) is the l
 ALLOWED: Final = 1.0  # seconds without an answer after which a body is not refused any more
 TRIES: Final = 10  # while a server has no room
 FITS: Final = 12  # steps until a body is small enough
+LITTLE: Final = 0.2  # seconds; what takes less says nothing about prices
 CUT: Final = 40.0  # seconds after which we hang up
 
 Candidate = dict[str, Any]
@@ -52,7 +53,7 @@ SEARCHED: Final = (
     Column("wall", "answered, s", ".2f"),
     Column("status", "status"),
     Column("price", "price", ",.0f"),
-    Column("ratio", "CPU, s per million", ".2f"),
+    Column("ratio", "CPU, \u00b5s a unit", ".1f"),
     Column("bytes", "body, bytes", ",d"),
     Column("shown", "options"),
 )
@@ -195,11 +196,15 @@ def candidate_body(candidate: Candidate) -> dict[str, Any]:
 
 
 class Search:
-    """Greedy, one option at a time, from several starts, until time is over."""
+    """Greedy, one option at a time, from several starts, until time is over.
+
+    A second server, whose limit is 1, tells the price of everything.
+    """
 
     def __init__(self, options: Any, probe: Probe, pricer: Probe | None) -> None:
         self._options, self._probe, self._pricer = options, probe, pricer
         self._ends = time.monotonic() + options.search_seconds
+        self._limit: float | None = None
         self._known: dict[str, dict[str, Any] | None] = {}
 
     @property
@@ -210,6 +215,9 @@ class Search:
 
     async def run(self) -> None:
         """Measure the starts, then change the best ones."""
+        if self._pricer is not None:
+            too_dear = candidate_body({**PLAIN, "min_length": 64})
+            self._limit = (await self._probe.verdict(too_dear)).limit
         starts = STARTS[: self._options.starts]
         for start in starts:
             await self._measured(start)
@@ -228,7 +236,7 @@ class Search:
                     return False
                 if value == best[name]:
                     continue
-                row = await self._measured({**best, name: value, "texts": 64})
+                row = await self._measured({**best, "texts": 64, name: value})
                 if row is not None and row["seconds"] > 1.1 * most:
                     return True
         return False
@@ -267,7 +275,7 @@ class Search:
     async def _fitted(self, candidate: Candidate) -> Candidate | None:
         """Fewer texts, then shorter ones, until the price is within the limit."""
         for _ in range(FITS):
-            verdict = await self._probe.verdict(candidate_body(candidate))
+            verdict = await self._verdict(candidate_body(candidate))
             if verdict.allowed:
                 return candidate
             if verdict.price is None or verdict.limit is None:
@@ -282,6 +290,14 @@ class Search:
                     candidate = {**candidate, name: max(1, fewer)}
                     break
         return None
+
+    async def _verdict(self, body: dict[str, Any]) -> Verdict:
+        """Whether a body is allowed, if possible without any work."""
+        if self._pricer is None or self._limit is None:
+            return await self._probe.verdict(body)
+        found = await self._pricer.verdict(body)
+        allowed = found.price is not None and found.price <= self._limit
+        return found._replace(allowed=allowed, limit=self._limit)
 
     async def _price(self, body: dict[str, Any]) -> float | None:
         return None if self._pricer is None else (await self._pricer.verdict(body)).price
@@ -306,13 +322,21 @@ async def search_dearest(options: Any, rows: Rows) -> None:
 
 async def _searched(options: Any, rows: Rows, search: Search) -> None:
     await search.run()
-    print()
+    found = search.found
+    print("\nThose that take longest:\n")
     table = Table(rows, "dearest", *SEARCHED)
-    for row in search.found[: options.ranks]:
+    for row in found[: options.ranks]:
         table.add(**row)
-    if options.search_dearest is not None and search.found:
-        best = search.found[0]
-        body = candidate_body(best["candidate"])
-        found = {"body": body, "seconds": best["seconds"], "price": best["price"]}
-        options.search_dearest.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    underpriced = [one for one in found if one["ratio"] is not None and one["seconds"] > LITTLE]
+    if underpriced:
+        print("\nThose that take longest for their price:\n")
+        table = Table(rows, "underpriced", *SEARCHED)
+        for row in sorted(underpriced, key=lambda one: -one["ratio"])[: options.ranks]:
+            table.add(**row)
+    if options.search_dearest is not None and found:
+        best = found[0]
+        content = {"body": candidate_body(best["candidate"])} | {
+            name: best[name] for name in ("seconds", "wall", "price")
+        }
+        options.search_dearest.write_text(json.dumps(content) + "\n", encoding="utf-8")
     print()
