@@ -9,7 +9,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -33,7 +33,7 @@ class Steps:
     """All steps that were taken: the first text of each."""
 
     def __init__(self) -> None:
-        self.pause = 0.02  # seconds
+        self.pause = 0.0  # seconds
         self.taken: list[str] = []
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Steps:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """Slow steps, from now on."""
+    """Steps are counted, and slow in a server of `slow`."""
     found, advance = Steps(), Generation.advance
 
     def slowly(self: Generation) -> None:
@@ -63,6 +63,20 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
     monkeypatch.setattr(Generation, "advance", slowly)
     return found
+
+
+@pytest.fixture
+def slow(serve: Callable[..., Any], steps: Steps) -> Callable[..., Any]:
+    """As `serve`, with a pause before each step."""
+
+    @contextmanager
+    def serving(pause: float = 0.02, **settings: Any) -> Iterator[Any]:
+        with serve(**settings) as server:
+            steps.taken.clear()  # those for the example on the page
+            steps.pause = pause
+            yield server
+
+    return serving
 
 
 def request(asked: Any) -> bytes:
@@ -104,8 +118,8 @@ ADDRESSES = [
 
 class TestWorkEnds:
     @pytest.mark.parametrize("texts", [1, 20])
-    def test_when_the_caller_hangs_up(self, serve, until, steps: Steps, texts: int) -> None:
-        with serve() as server:
+    def test_when_the_caller_hangs_up(self, slow, until, steps: Steps, texts: int) -> None:
+        with slow() as server:
             with sent(server, {**DEAR, "texts": [LONG] * texts}):
                 until(lambda: len(steps) > 5)
                 assert sum(server.load) == texts
@@ -113,8 +127,8 @@ class TestWorkEnds:
             assert steps.rest() < FEWEST
             assert server.headlines(ONE).status == 200
 
-    def test_when_its_time_is_over(self, serve, until, steps: Steps) -> None:
-        with serve(limits=LimitsConfig(seconds=1.0)) as server:
+    def test_when_its_time_is_over(self, slow, until, steps: Steps) -> None:
+        with slow(limits=LimitsConfig(seconds=1.0)) as server:
             found = server.headlines(DEAR)
             assert found.status == 504
             assert found.detail
@@ -122,17 +136,15 @@ class TestWorkEnds:
             assert 0 < steps.rest() < FEWEST
             assert server.headlines(ONE).status == 200
 
-    def test_when_the_server_stops(self, serve, until, steps: Steps) -> None:
-        steps.pause = 0.1
+    def test_when_the_server_stops(self, slow, until, steps: Steps) -> None:
         with ExitStack() as stack:
-            with serve(server=ServerConfig(shutdown_seconds=1)) as server:
+            with slow(0.1, server=ServerConfig(shutdown_seconds=1)) as server:
                 stack.enter_context(sent(server, DEAR))
                 until(lambda: len(steps) > 1)
             assert len(steps) < FEWEST
 
-    def test_of_one_caller_while_another_waits(self, serve, until, answer_from, steps) -> None:
-        steps.pause = 0.001
-        with serve() as server, sent(server, DEAR) as waiting:
+    def test_of_one_caller_while_another_waits(self, slow, until, answer_from, steps) -> None:
+        with slow(0.001) as server, sent(server, DEAR) as waiting:
             until(lambda: len(steps) > 5)
             with sent(server, DEAR):
                 until(lambda: sum(server.load) == 2)
@@ -141,10 +153,9 @@ class TestWorkEnds:
             assert found.status == 200
             assert len(found.json["headlines"]) == 1
 
-    def test_of_many_that_come_and_go(self, serve, until, steps: Steps) -> None:
-        steps.pause = 0.002
+    def test_of_many_that_come_and_go(self, slow, until, steps: Steps) -> None:
         dear = {**DEAR, "texts": [LONG] * 8}
-        with serve() as server:
+        with slow(0.002) as server:
             for _ in range(8):
                 with ExitStack() as stack:
                     for _ in range(4):
@@ -159,8 +170,8 @@ class TestWorkEnds:
 
 class TestInnocentCaller:
     @pytest.mark.parametrize("address", ADDRESSES)
-    def test_waits_for_few_steps_of_others(self, serve, until, steps: Steps, address) -> None:
-        with serve() as server, sent(server, {**DEAR, "texts": [LONG] * 10}, address):
+    def test_waits_for_few_steps_of_others(self, slow, until, steps: Steps, address) -> None:
+        with slow() as server, sent(server, {**DEAR, "texts": [LONG] * 10}, address):
             until(lambda: len(steps) > 5)
             for _ in range(3):
                 before = len(steps)
@@ -170,9 +181,8 @@ class TestInnocentCaller:
             assert sum(server.load) == 10
 
     @pytest.mark.parametrize("address", ADDRESSES)
-    def test_waits_for_few_steps_of_many_requests(self, serve, until, steps, address) -> None:
-        steps.pause = 0.005
-        with serve() as server, ExitStack() as stack:
+    def test_waits_for_few_steps_of_many_requests(self, slow, until, steps, address) -> None:
+        with slow(0.005) as server, ExitStack() as stack:
             for _ in range(8):
                 stack.enter_context(sent(server, {**DEAR, "texts": [LONG] * 5}, address))
             until(lambda: len(steps) > 5)
@@ -194,8 +204,8 @@ class TestInnocentCaller:
             assert server.headlines(ONE).status == 200
 
 
-def test_health_is_answered_where_no_more_requests_are(serve, until, steps: Steps) -> None:
-    with serve(server=ServerConfig(connections=3)) as server, ExitStack() as stack:
+def test_health_is_answered_where_no_more_requests_are(slow, until, steps: Steps) -> None:
+    with slow(server=ServerConfig(connections=3)) as server, ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(sent(server, DEAR))
         until(lambda: sum(server.load) == 3)
@@ -216,17 +226,17 @@ TOO_DEAR: dict[str, dict[str, Any]] = {
 
 class TestPrice:
     @pytest.mark.parametrize("name", TOO_DEAR)
-    def test_too_dear(self, serve, steps: Steps, name: str) -> None:
-        with serve() as server:
+    def test_too_dear(self, slow, steps: Steps, name: str) -> None:
+        with slow() as server:
             found = server.headlines(TOO_DEAR[name])
             assert found.status == 422
             price, limit = map(int, PRICE.match(found.detail).groups())
             assert price > limit == LimitsConfig().price
             assert len(steps) == 0
 
-    def test_a_small_body_with_a_long_headline(self, serve, steps: Steps) -> None:
+    def test_a_small_body_with_a_long_headline(self, slow, steps: Steps) -> None:
         small = {"texts": [INNOCENT] * 64, "beam": 50, "min_length": 512}
-        with serve() as server:
+        with slow() as server:
             found = server.headlines(small)
             assert found.status == 422
             assert "min_length" in found.detail
@@ -247,8 +257,7 @@ def texts_searched(server: Any) -> float:
     return float(re.search(r"^ledeline_batch_texts_sum (\S+)$", page, re.M)[1])
 
 
-def test_an_overload_is_refused_before_it_is_searched(serve, until, steps: Steps) -> None:
-    steps.pause = 0.01
+def test_an_overload_is_refused_before_it_is_searched(slow, until, steps: Steps) -> None:
     asked = {"texts": [LONG[:400]], "beam": 1, "min_length": 30, "max_length": 30}
     statuses: list[int] = []
     retries: list[str | None] = []
@@ -261,7 +270,7 @@ def test_an_overload_is_refused_before_it_is_searched(serve, until, steps: Steps
                 retries.append(found.headers.get("retry-after"))
                 time.sleep(0.1)
 
-    with serve(limits=LimitsConfig(seconds=2.0, waiting=64)) as server:
+    with slow(0.01, limits=LimitsConfig(seconds=2.0, waiting=64)) as server:
         for _ in range(5):
             assert server.headlines(asked).status == 200  # from which it knows how long they take
         before = texts_searched(server)
