@@ -123,21 +123,16 @@ def hung_up(name: str, connections: int) -> Callable[[Target], Coroutine[Any, An
     return attack
 
 
-def overload(texts: int) -> Callable[[Target], Coroutine[Any, Any, None]]:
-    """Three hundred honest callers, who come back when the server says so."""
+def overload(name: str) -> Callable[[Target], Coroutine[Any, Any, None]]:
+    """Three hundred honest callers with long texts, who come back when the server says so."""
 
     def pause(answer: Answer) -> float:
         return min(max(answer.retry_after, REFUSED), MOST_RETRY)
 
     async def attack(target: Target) -> None:
-        ledes = [[LEDES[(first + n) % len(LEDES)] for n in range(texts)] for first in range(5)]
-        requests = [posted({"texts": one, "beam": 20}) for one in ledes]
-        turn = iter(range(10**9))
-        await crowd(
-            target,
-            300,
-            lambda: conversed(target, requests[next(turn) % len(requests)], texts, pause),
-        )
+        body = target.bodies[name]
+        request, texts = posted(body), len(body["texts"])
+        await crowd(target, 300, lambda: conversed(target, request, texts, pause))
 
     return attack
 
@@ -239,8 +234,10 @@ ATTACKS: Final = (
     Attack("small body", hung_up("small body", 4), "small body"),
     Attack("long texts", over_and_over("long texts", 4), "long texts"),
     Attack("heat maps", over_and_over("heat maps", 4), "heat maps"),
-    Attack("overload, 1 text", overload(1), gentle=True, honest=True),
-    Attack("overload, 4 texts", overload(4), gentle=True, honest=True),
+    *(
+        Attack(name, overload(name), name, gentle=True, honest=True)
+        for name in ("overload, 1 text", "overload, 4 texts")
+    ),
     Attack("connections", idle(1100)),
     Attack("slow bodies", slow_bodies),
     Attack("unread", unread, "unread", begun="200"),
@@ -261,14 +258,17 @@ def long_text(characters: int) -> str:
 def wished_bodies(texts: int, characters: int, length: int) -> dict[str, dict[str, Any]]:
     """What the attacks would send if nothing were refused; at most so much of each."""
     text = long_text(characters)
+    half = text[:2500]  # of which as many sub-words are read
     dear, few = {"beam": 50, "min_length": length}, min(length, 100)
     return {
         "dearest": {"texts": [text] * texts, **dear},
         "small body": {"texts": ["Rain fell on Peru."] * texts, **dear},
         "long texts": {"texts": [text] * texts, "beam": 5},
         "heat maps": {"texts": [text], "heat_map": True, "min_length": length},
+        "overload, 1 text": {"texts": [half], "beam": 20},
+        "overload, 4 texts": {"texts": [half] * 4, "beam": 20},
         "unread": {
-            "texts": [text[:2500]] * min(texts, 16),
+            "texts": [half] * min(texts, 16),
             "heat_map": True,
             "beam": 1,
             "min_length": few,
@@ -282,5 +282,7 @@ KNOBS: Final = {
     "small body": ("min_length", "beam", "texts"),
     "long texts": ("texts",),
     "heat maps": ("min_length", "beam"),
+    "overload, 1 text": ("beam",),
+    "overload, 4 texts": ("beam",),
     "unread": ("texts", "min_length"),
 }
