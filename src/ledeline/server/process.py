@@ -93,7 +93,7 @@ class Server(uvicorn.Server):
         self._announce(f"{signal_name}: finishing what is running")
         batcher = getattr(self._app.state, "batcher", None)
         if batcher is not None:
-            batcher.drain(self.config.timeout_graceful_shutdown or 0)
+            batcher.drain()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and announce the address."""
