@@ -169,7 +169,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 @contextmanager
 def _served(headliner: Headliner, settings: ServeConfig, token: str | None) -> Iterator[Running]:
     held = Held(headliner)
-    app = create_app(held, settings, token)
+    app = create_app(held, settings, () if token is None else (token,))
     said: list[str] = []
     server = Server(uvicorn_config(app, settings.server), app, said.append)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
@@ -224,7 +224,7 @@ def answer_from() -> Callable[[socket.socket], Answer | None]:
 @pytest.fixture(scope="module")
 def app(headliner: Headliner) -> FastAPI:
     """An application that asks for the token of `live`."""
-    return create_app(headliner, token=TOKEN)
+    return create_app(headliner, tokens=(TOKEN,))
 
 
 @pytest.fixture(scope="module")
