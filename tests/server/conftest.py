@@ -23,6 +23,7 @@ from ledeline.server.app import create_app
 from ledeline.server.process import Server, uvicorn_config
 from ledeline.server.settings import ServeConfig, ServerConfig
 from live import TOKEN, listening
+from serve_process import command
 
 if TYPE_CHECKING:
     from browser import Log, Page
@@ -232,6 +233,16 @@ def base(app: FastAPI) -> Iterator[str]:
     """Where it listens."""
     with listening(app) as address:
         yield address
+
+
+@pytest.fixture
+def serving(model_folder: Path) -> Callable[..., Any]:
+    """`ledeline serve` with the small model, at any port."""
+
+    def start(*arguments: object, **environment: Any) -> Any:
+        return command("serve", "--model", model_folder, "--port", 0, *arguments, **environment)
+
+    return start
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+ACCEPT_BURST: Final = 4  # connections accepted at a time; asyncio tries as often without files left
 RESERVE: Final = 64  # sockets beyond the limit, so that probes are answered when all work
 STALL_SECONDS: Final = 5.0  # without a byte taken, after which an answer is given up
 MAX_UNSENT_BYTES: Final = 64 * 2**20  # of the answers of all callers together

@@ -5,10 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ledeline.server.connection_pool import RESERVE
+from ledeline.server.connection_pool import ACCEPT_BURST, RESERVE
 from ledeline.server.settings import ServerConfig
 
-SPARE: Final = 24  # files beside the connections, and sockets accepted but not counted yet
+# Files beside the connections: some for the application, and sockets that have been accepted but
+# not counted, or dropped but not closed, during some four rounds of the event loop.
+SPARE: Final = 12 + 5 * ACCEPT_BURST
 
 
 def fit_open_files(

@@ -21,12 +21,11 @@ from ledeline.inference.headliner import Headliner
 from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
 from ledeline.server.connection import Connection
-from ledeline.server.connection_pool import RESERVE, ConnectionPool
+from ledeline.server.connection_pool import ACCEPT_BURST, RESERVE, ConnectionPool
 from ledeline.server.logs import LOGGING, handle_loop_error
 from ledeline.server.open_files import fit_open_files
 from ledeline.server.settings import ServeConfig, ServerConfig, find_tokens
 
-ACCEPT_BURST: Final = 8  # connections accepted at a time; asyncio tries as often without files left
 KERNEL_BACKLOG: Final = 1024  # connections that wait to be accepted
 HEALTH_CONNECTIONS: Final = 32  # at the port for probes
 _GRACE_SECONDS: Final = 0.2  # for the application to notice that its callers are gone
@@ -63,9 +62,12 @@ class Server(uvicorn.Server):
         settings, loop = self.config.settings, asyncio.get_running_loop()
         loop.set_exception_handler(handle_loop_error)
         sockets = sockets or await _bind(settings.host, settings.port)
-        health: list[socket.socket] = []
-        if settings.health_port is not None:
+        try:
             health = await _bind(settings.host, settings.health_port)
+        except ConfigError:
+            for one in sockets:
+                one.close()
+            raise
         await super().startup(sockets)
         if not self.started:
             return
@@ -138,8 +140,10 @@ class Server(uvicorn.Server):
             await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _bind(host: str, port: int) -> list[socket.socket]:
-    """Bind an address; an error becomes one sentence."""
+async def _bind(host: str, port: int | None) -> list[socket.socket]:
+    """Bind an address if there is a port; an error becomes one sentence."""
+    if port is None:
+        return []
     loop = asyncio.get_running_loop()
     try:
         listener = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
