@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -197,19 +198,16 @@ def serve(headliner: Headliner) -> Callable[..., Any]:
     """`with serve(limits=..., batching=..., token=...) as server:`, any section of the settings."""
 
     def serving(
-        token: str | None = None, server: ServerConfig | None = None, **sections: Any
+        token: str | None = None,
+        server: ServerConfig | None = None,
+        log: bool = False,
+        **sections: Any,
     ) -> Any:
-        address = server or ServerConfig()
-        settings = ServeConfig(server=_at_any_port(address), **sections)
+        address = replace(server or ServerConfig(), port=0, access_log=log)
+        settings = ServeConfig(server=address, **sections)
         return _served(headliner, settings, token)
 
     return serving
-
-
-def _at_any_port(address: ServerConfig) -> ServerConfig:
-    from dataclasses import replace
-
-    return replace(address, port=0, access_log=False)
 
 
 @pytest.fixture(scope="session")

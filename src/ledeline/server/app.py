@@ -11,7 +11,7 @@ from ledeline import __version__
 from ledeline.inference.headliner import Headliner
 from ledeline.server.batcher import Batcher
 from ledeline.server.error_handlers import add_error_handlers
-from ledeline.server.host_check import HostMiddleware
+from ledeline.server.host_check import HostMiddleware, plain_origins
 from ledeline.server.metrics import Metrics
 from ledeline.server.middleware import AccessMiddleware, CapacityMiddleware, ResponseMiddleware
 from ledeline.server.responses import AsciiJSONResponse
@@ -73,7 +73,7 @@ def _add_middleware(
     if settings.server.origins:  # outside, so that other sites' pages can read a 401 or 413
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=settings.server.origins,
+            allow_origins=plain_origins(settings.server.origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )

@@ -42,6 +42,11 @@ def parse_authority(text: str) -> Authority | None:
     return Authority(host, None if port is None else int(port)) if host else None
 
 
+def plain_origins(origins: Sequence[str]) -> list[str]:
+    """Origins as browsers write them: in small letters, without a slash at the end."""
+    return [origin.lower().rstrip("/") for origin in origins]
+
+
 class HostMiddleware:
     """Refuses a Host that is not the server's with 421, and a foreign Origin with 403."""
 
@@ -49,7 +54,7 @@ class HostMiddleware:
         self._app = app
         self._names = _Names((*server.hosts, server.host, "localhost", ".localhost"))
         self._shared = _Names(server.hosts)
-        self._origins = {origin.lower().rstrip("/") for origin in server.origins}
+        self._origins = set(plain_origins(server.origins))
         self._checks_host = bool(server.hosts) or not has_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
