@@ -24,12 +24,13 @@ from ledeline.core.errors import (
     RenamedWarning,
 )
 from ledeline.data.dataset import Batch
+from ledeline.inference.generation import GenerationModel
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.source_text import SourceText
 from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.gpu.gpu_step_model import GpuStepModel
 from ledeline.runtime.cpu import has_int8
-from ledeline.search import Hypothesis
+from ledeline.search import BeamSearch, Hypothesis
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
@@ -127,7 +128,7 @@ class TestBatches:
     @pytest.fixture
     def as_on_a_gpu(self, headliner: Headliner, monkeypatch) -> Callable[[list[int]], list[int]]:
         """The sizes of batches of texts that have so many sub-words."""
-        monkeypatch.setattr(Headliner, "_on_cpu", False)
+        monkeypatch.setattr(Headliner, "on_cpu", False)
         monkeypatch.setattr(
             "ledeline.inference.headliner._GPU_SCORES",
             10 * 4 * headliner._tokenizer.vocabulary_size,
@@ -162,7 +163,7 @@ class TestBatches:
 def test_the_writer_of_a_gpu_writes_the_same(model_folder: Path) -> None:
     """As far as it can run here; on a GPU see below."""
     one, other = (Headliner.load(model_folder, precision="float32", device="cpu") for _ in "12")
-    other._writer = GpuStepModel(other.models[0].model)
+    other._model = other._model._replace(step_model=GpuStepModel(other.models[0].model))
     for found, expected in zip(
         other.generate_batch(LEDES, SHORT), one.generate_batch(LEDES, SHORT), strict=True
     ):
@@ -268,18 +269,20 @@ class TestSeveralThreads:
         assert counts == [2] * 40
 
     def test_on_a_gpu_they_wait_for_each_other(self, headliner: Headliner, monkeypatch) -> None:
-        at_work = Lock()
+        at_work, steps = Lock(), BeamSearch.step
 
-        def search(*_: object) -> list[list[Hypothesis]]:
+        def step(search: BeamSearch) -> None:
             assert at_work.acquire(blocking=False), "two at once"
             time.sleep(0.01)
+            steps(search)
             at_work.release()
-            return [[]]
 
-        monkeypatch.setattr(Headliner, "_on_cpu", False)
-        monkeypatch.setattr(Headliner, "_search", search)
+        monkeypatch.setattr(GenerationModel, "on_cpu", False)
+        monkeypatch.setattr(BeamSearch, "step", step)
+        options = Options(search=SearchConfig(beam=1, max_length=2))
         with ThreadPoolExecutor(4) as pool:
-            assert len(list(pool.map(headliner, ["Rain fell."] * 8, timeout=60))) == 8
+            work = [pool.submit(headliner, "Rain fell.", options=options) for _ in range(8)]
+            assert all(one.result(timeout=60) for one in work)
 
 
 def test_a_search_that_comes_to_nothing_says_so(headliner: Headliner) -> None:
@@ -458,7 +461,9 @@ class TestRepetition:
         tokenizer = headliner._tokenizer
         lede = headliner_lede(headliner, source)
         found = [Hypothesis(tuple(tokenizer.encode(words)), 1.0)]
-        headline = headliner._headline(lede, found, {}, Options(replace_unknown=False))
+        headline = headliner._model.composer.headline(
+            lede, found, {}, Options(replace_unknown=False)
+        )
         return [one.message for one in headline.warnings if one.kind == "repetition"]
 
     def test_a_word_more_often_than_in_the_source(self, headliner: Headliner) -> None:

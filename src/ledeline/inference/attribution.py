@@ -5,13 +5,14 @@ weights of words. Legend: I source length, J headline length, V vocabulary.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from ledeline.core.errors import ModelError
+from ledeline.core.steps import Steps
 from ledeline.data.dataset import Batch
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
@@ -28,6 +29,14 @@ class Tracer(Protocol):
 
     def trace(self, pairs: Pairs) -> Trace:
         """Teacher-force known headlines, and say what was seen at each step."""
+
+
+@runtime_checkable
+class StepTracer(Protocol):
+    """A tracer that can be interrupted between two steps."""
+
+    def trace_steps(self, pairs: Pairs) -> Steps[Trace]:
+        """As `Tracer.trace`."""
 
 
 class PairTrace(NamedTuple):
@@ -52,7 +61,7 @@ def teacher_force(
     if not padded or not system.has_source_predictions:
         yield from trace_headlines(system, pairs, batch_size)
         return
-    for some in _batches(pairs, batch_size):
+    for some in _batches(pairs, batch_size, _MAX_STEPS):
         seen = _trace(system, system.pairs(Batch.of(some)))
         for row, (source, headline) in enumerate(some):
             yield _pair_trace(seen, row, max(len(headline) + 1, len(source)), len(source))
@@ -62,7 +71,7 @@ def trace_headlines(
     model: Tracer, pairs: Iterable[_Pair], batch_size: int = 64
 ) -> Iterator[PairTrace]:
     """As `teacher_force`, up to <eos>."""
-    for some in _batches(pairs, batch_size):
+    for some in _batches(pairs, batch_size, _MAX_STEPS):
         batch = Batch.of(some)
         steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
         seen = _trace(model, Pairs.of(batch, steps, width, model.device))
@@ -85,17 +94,18 @@ def _pair_trace(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
     return PairTrace(attention, seen.source_predictions[row, :steps].float().cpu().numpy())
 
 
-_MAX_STEPS = 2**12  # of all pairs of a batch: each step has a distribution over the vocabulary
+# Steps of all pairs of a batch, at most: each step has a distribution over the vocabulary.
+_MAX_STEPS, _ATTRIBUTED_STEPS = 2**12, 2**10
 
 
-def _batches(pairs: Iterable[_Pair], size: int) -> Iterator[list[_Pair]]:
+def _batches(pairs: Iterable[_Pair], size: int, max_steps: int) -> Iterator[list[_Pair]]:
     """Consecutive pairs, `size` at most, and fewer where long ones would need much memory."""
     batch: list[_Pair] = []
     longest = 0
     for pair in pairs:
         steps = max(len(pair[0]), len(pair[1]) + 1)
         longest = max(longest, steps)
-        if batch and (len(batch) == size or (len(batch) + 1) * longest > _MAX_STEPS):
+        if batch and (len(batch) == size or (len(batch) + 1) * longest > max_steps):
             yield batch
             batch, longest = [], steps
         batch.append(pair)
@@ -115,12 +125,27 @@ class AttributionWeights(NamedTuple):
         return self.attention if self.spm is None else self.spm
 
 
-def attribute(model: Tracer, pairs: Sequence[_Pair]) -> Iterator[AttributionWeights]:
+def attribution_steps(model: Tracer, pairs: Sequence[_Pair]) -> Steps[list[AttributionWeights]]:
     """The weights of pairs of source and headline ids, in order."""
-    for (source, _), seen in zip(pairs, trace_headlines(model, pairs), strict=True):
-        attention = seen.attention[:-1]  # the last step writes <eos>
-        spm = None if seen.q is None else spm_weights(seen.q[:-1], source, attention)
-        yield AttributionWeights(attention, spm)
+    weights = []
+    for some in _batches(pairs, 64, _ATTRIBUTED_STEPS):
+        batch = Batch.of(some)
+        steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
+        seen = yield from _trace_steps(model, Pairs.of(batch, steps, width, model.device))
+        for row, (source, headline) in enumerate(some):
+            one = _pair_trace(seen, row, len(headline) + 1, len(source))
+            attention = one.attention[:-1]  # the last step writes <eos>
+            spm = None if one.q is None else spm_weights(one.q[:-1], source, attention)
+            weights.append(AttributionWeights(attention, spm))
+            yield
+    return weights
+
+
+def _trace_steps(model: Tracer, pairs: Pairs) -> Steps[Trace]:
+    """The trace of pairs, a step at a time if the model can."""
+    if isinstance(model, StepTracer):
+        return (yield from model.trace_steps(pairs))
+    return _trace(model, pairs)
 
 
 def spm_weights(q: _Floats, source: Sequence[int], attention: _Floats) -> _Floats:
@@ -130,9 +155,16 @@ def spm_weights(q: _Floats, source: Sequence[int], attention: _Floats) -> _Float
     position with the most attention, (J, I), and the others have none.
     """
     ids = np.asarray(source, np.int64)
-    same = ids[:, None] == ids  # (I, I)
-    chosen = np.where(same, attention[:, None, :], -1).argmax(-1) == np.arange(len(ids))  # (J, I)
-    return np.where(chosen, q[:, ids], 0)
+    weights: _Floats = q[:, ids]
+    steps = np.arange(len(weights))
+    order = np.argsort(ids, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
+        if len(places) > 1:
+            best = attention[:, places].argmax(1)
+            probabilities = weights[steps, places[0]]
+            weights[:, places] = 0
+            weights[steps, places[best]] = probabilities
+    return weights
 
 
 def word_weights(

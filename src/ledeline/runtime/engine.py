@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ledeline.core.errors import ModelError
+from ledeline.core.steps import Steps, run_steps
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
 from ledeline.model.attention_system import LAYERS, WEIGHT_NAMES
@@ -132,18 +133,27 @@ class Engine:
 
     def trace(self, pairs: Pairs) -> Trace:
         """Teacher-force known headlines, and say what was seen at each step."""
-        state, memory = self.encode(pairs.sources, pairs.source_lengths)
+        return run_steps(self.trace_steps(pairs))
+
+    def trace_steps(self, pairs: Pairs) -> Steps[Trace]:
+        """As `trace`, but other work can go first between two steps."""
+        with torch.inference_mode():
+            state, memory = self.encode(pairs.sources, pairs.source_lengths)
+        yield
         logs, attentions, predictions = [], [], []
         for number, words in enumerate(pairs.previous.split(1, 1)):  # type: ignore[no-untyped-call]
-            state, attention = self._advance(words, state, memory)
-            z = _attentional(state)  # (B, 1, H), quantized
-            written = self._log_probabilities(z.flatten(0, 1))  # (B, V)
-            logs.append(written.gather(1, pairs.targets[:, number : number + 1]))
-            attentions.append(attention[..., : pairs.sources.shape[1]])
-            if self._spm is not None:
-                predictions.append(self._spm(z)[..., : self._vocabulary].softmax(-1))
-        q = torch.cat(predictions, 1) if predictions else None
-        return Trace(torch.cat(logs, 1), torch.cat(attentions, 1), q)
+            with torch.inference_mode():
+                state, attention = self._advance(words, state, memory)
+                z = _attentional(state)  # (B, 1, H), quantized
+                written = self._log_probabilities(z.flatten(0, 1))  # (B, V)
+                logs.append(written.gather(1, pairs.targets[:, number : number + 1]))
+                attentions.append(attention[..., : pairs.sources.shape[1]])
+                if self._spm is not None:
+                    predictions.append(self._spm(z)[..., : self._vocabulary].softmax(-1))
+            yield
+        with torch.inference_mode():
+            q = torch.cat(predictions, 1) if predictions else None
+            return Trace(torch.cat(logs, 1), torch.cat(attentions, 1), q)
 
     def _advance(
         self, words: Tensor, state: EngineState, memory: EngineMemory

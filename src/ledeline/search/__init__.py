@@ -9,17 +9,18 @@ source.
 steps at the end, `step_model` says what search needs of a model.
 """
 
-from ledeline.search.beam import STEPS_PER_SOURCE_TOKEN, greedy, search
+from ledeline.search.beam import BeamSearch, greedy, max_steps, search
 from ledeline.search.hypotheses import Hypothesis
 from ledeline.search.step_model import Ensemble, StepModel
 from ledeline.search.top_k import top_k
 
 __all__ = [
-    "STEPS_PER_SOURCE_TOKEN",
+    "BeamSearch",
     "Ensemble",
     "Hypothesis",
     "StepModel",
     "greedy",
+    "max_steps",
     "search",
     "top_k",
 ]

@@ -9,6 +9,7 @@ only every few steps which sources are finished.
 Legend: B sources that are not finished, K slots, V vocabulary, J words written so far.
 """
 
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -48,11 +49,16 @@ def search(
     """
     if not len(sources):
         return []
-    with torch.inference_mode():
-        beams = _Beams(model, sources, lengths, config or SearchConfig())
-        while beams.running:
-            beams.step()
-        return beams.hypotheses
+    running = BeamSearch(model, sources, lengths, config)
+    while running.running:
+        running.step()
+    return running.hypotheses
+
+
+def max_steps(lengths: Ids, config: SearchConfig) -> Ids:
+    """The largest number of decoder steps, <eos> counted, for sources of these lengths."""
+    limits = (STEPS_PER_SOURCE_TOKEN * lengths).clip(min=config.min_length + 1)
+    return limits if config.max_length is None else limits.clip(max=config.max_length + 1)
 
 
 def greedy(model: StepModel[Any, Any], sources: Ids, lengths: Ids) -> list[list[int]]:
@@ -61,16 +67,25 @@ def greedy(model: StepModel[Any, Any], sources: Ids, lengths: Ids) -> list[list[
     return [list(headlines[0].ids) if headlines else [] for headlines in hypotheses]
 
 
-class _Beams:
-    """The beams of a batch between two steps."""
+class BeamSearch:
+    """A search that is carried on step by step, and can be given up between two steps.
 
+    Making one encodes the sources.
+    """
+
+    @torch.inference_mode()
     def __init__(
-        self, model: StepModel[Any, Any], sources: Ids, lengths: Ids, config: SearchConfig
+        self,
+        model: StepModel[Any, Any],
+        sources: Ids,
+        lengths: Ids,
+        config: SearchConfig | None = None,
     ) -> None:
+        config = config or SearchConfig()
         self._model, self._config, device = model, config, model.device
         self._scorer = model if isinstance(model, Scorer) else None
         self._state, self._memory = model.encode(*Sources.of(sources, lengths, device))
-        self._all_max_steps = (STEPS_PER_SOURCE_TOKEN * lengths).clip(min=config.min_length + 1)
+        self._all_max_steps = max_steps(lengths, config)
         self._sources: Ids = np.arange(len(sources))  # the number of each beam's source
         self._all_beams = torch.arange(len(sources), device=device)
         self._max_steps = torch.from_numpy(self._all_max_steps).to(device)
@@ -90,9 +105,12 @@ class _Beams:
 
     @property
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """The n-best list of each source."""
+        """The n-best list of each source; of one that was given up, whatever had ended."""
+        if not self._history:
+            return [[] for _ in self._all_max_steps]
         return read_hypotheses(self._history, self._all_max_steps, self._config.n_best)
 
+    @torch.inference_mode()
     def step(self) -> None:
         """Extend every hypothesis by a word, and take out finished ones."""
         selected = self._select()
@@ -106,6 +124,22 @@ class _Beams:
         self.running = len(self._history) < self._highest_limit and totals.shape[1] > 0
         if self.running:
             self._reorder(beams, totals)
+
+    @torch.inference_mode()
+    def give_up(self, sources: Collection[int]) -> None:
+        """Search no further for these sources, given by number; their memory is released."""
+        stay = np.flatnonzero(~np.isin(self._sources, list(sources)))
+        if not self.running or len(stay) == len(self._sources):
+            return
+        if not len(stay):
+            self.running = False
+            self._state = self._memory = None
+            return
+        beams = self._keep(stay)
+        self._state = map_tensors(self._state, lambda leaf: leaf.index_select(0, beams))
+        self._words, self._totals, self._prefixes = (
+            one.index_select(0, beams) for one in (self._words, self._totals, self._prefixes)
+        )
 
     # --- a step -------------------------------------------------------------------------------
 
@@ -155,10 +189,7 @@ class _Beams:
 
         Its cost cannot fall, and its length is at most the limit (Huang et al., 2017).
         """
-        max_steps = self._max_steps
-        if self._config.max_length is not None:
-            max_steps = max_steps.clamp(max=self._config.max_length + 1)
-        upper_bounds = totals.double().amax(1) / max_steps
+        upper_bounds = totals.double().amax(1) / self._max_steps
         last = self._finished_scores[:, -1]
         return ((last > _IMPOSSIBLE) & (last >= upper_bounds)).unsqueeze(1)
 
@@ -180,16 +211,21 @@ class _Beams:
         """Remove sources without a live hypothesis, if these are enough; the beams that stay."""
         live, beams = np.flatnonzero(counts), self._all_beams
         if len(counts) > len(live) <= self._compaction.live_share * len(counts):
-            beams = torch.from_numpy(live).to(beams.device)
-            self._sources = self._sources[live]
-            self._memory = map_tensors(self._memory, lambda leaf: leaf.index_select(0, beams))
-            self._max_steps, self._beam_sizes, self._finished_scores = (
-                one.index_select(0, beams)
-                for one in (self._max_steps, self._beam_sizes, self._finished_scores)
-            )
-            self._highest_limit = self._all_max_steps[self._sources].max(initial=0)
-            self._all_beams = self._all_beams[: len(live)]
+            beams = self._keep(live)
         self._max_beam_size = int(self._beam_sizes.cpu().numpy().max(initial=0))
+        return beams
+
+    def _keep(self, stay: Ids) -> Tensor:
+        """Keep these beams in all that has no hypotheses; the beams as a tensor."""
+        beams = torch.from_numpy(stay).to(self._all_beams.device)
+        self._sources = self._sources[stay]
+        self._memory = map_tensors(self._memory, lambda leaf: leaf.index_select(0, beams))
+        self._max_steps, self._beam_sizes, self._finished_scores = (
+            one.index_select(0, beams)
+            for one in (self._max_steps, self._beam_sizes, self._finished_scores)
+        )
+        self._highest_limit = self._all_max_steps[self._sources].max(initial=0)
+        self._all_beams = self._all_beams[: len(stay)]
         return beams
 
     def _reorder(self, beams: Tensor, totals: Tensor) -> None:

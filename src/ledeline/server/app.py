@@ -9,13 +9,13 @@ from fastapi.middleware.cors import CORSMiddleware
 
 from ledeline import __version__
 from ledeline.inference.headliner import Headliner
-from ledeline.server.batcher import Batcher
 from ledeline.server.error_handlers import add_error_handlers
 from ledeline.server.host_check import HostMiddleware, plain_origins
 from ledeline.server.metrics import Metrics
 from ledeline.server.middleware import AccessMiddleware, CapacityMiddleware, ResponseMiddleware
 from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.routes import add_api_routes, add_operations_routes, describe_model
+from ledeline.server.service import HeadlineService
 from ledeline.server.settings import ServeConfig
 from ledeline.server.web_page import add_page_routes, example_headline
 
@@ -51,16 +51,16 @@ def create_app(
 def _lifespan(
     headliner: Headliner, settings: ServeConfig, metrics: Metrics
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """Make the batcher and the page's example at the start; close the batcher at the end."""
+    """Start the service and make the page's example; close the service at the end."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.batcher = Batcher(
-            headliner.generate_batch, settings.batching, settings.limits.waiting, metrics
-        )
+        app.state.service = HeadlineService(headliner, settings, metrics)
+        app.state.batcher = app.state.service.batcher
         app.state.example = await asyncio.to_thread(example_headline, headliner)
+        app.state.service.start()
         yield
-        await app.state.batcher.close()
+        await app.state.service.close()
 
     return lifespan
 

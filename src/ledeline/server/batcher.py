@@ -1,227 +1,333 @@
-"""Dynamic batching: texts of many callers are searched together.
+"""The texts of many callers, searched by a few threads.
 
-Only the event loop touches the queue, so no lock is needed; the search runs in a thread of its own.
-While one batch runs, the next one fills up by itself. Before a batch that is not full there is a
-short pause, so that callers who have just been answered can send their next text. Without it they
-would split into groups that wait for each other.
+Admitted requests wait in a `Schedule`, which shares the time fairly. Each thread takes a slice of
+texts, searches for a few milliseconds, and asks again whose turn it is. When a caller leaves or its
+time is over, its texts are given up at the next step. One lock guards the schedule; callers live in
+the event loop, and are answered there.
 """
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor
+from threading import Condition
 from typing import Final, NamedTuple, Protocol
 
 from ledeline.inference.headline import Headline
-from ledeline.inference.headliner import Options
-from ledeline.server.settings import BatchingConfig
+from ledeline.inference.options import Options
+from ledeline.inference.source_text import SourceText
+from ledeline.server.admission import Admission, AdmissionLimits, ServiceUnavailable
+from ledeline.server.callers import CallerLimits
+from ledeline.server.memory import release_memory
+from ledeline.server.schedule import QueuedRequest, Schedule, Slice
 
-MIN_RETRY_AFTER: Final = 1.0  # seconds
-MAX_WINDOWS: Final = 5  # that a batch waits while more texts keep arriving
-_SMOOTHING: Final = 0.2  # of the running mean of the seconds per text
-
-
-class ServiceUnavailable(Exception):
-    """The queue is full, or the server is shutting down; retry after `retry_after` seconds."""
-
-    def __init__(self, message: str, retry_after: float = MIN_RETRY_AFTER) -> None:
-        super().__init__(message)
-        self.retry_after = max(retry_after, MIN_RETRY_AFTER)
+_TURN: Final = 0.010  # seconds of work until the next question whose turn it is
+_REST: Final = 1.0  # seconds without work after which memory is given back
 
 
-class GenerateBatch(Protocol):
-    """Writes headlines, as `Headliner.generate_batch` does."""
+class StepwiseGeneration(Protocol):
+    """Headlines in the making, as `ledeline.inference.generation.Generation`."""
 
-    def __call__(
-        self, texts: Sequence[object], options: Options, *, first: int = 1
-    ) -> list[Headline]:
-        """One headline for each text, in order; warnings number the texts from `first`."""
+    done: bool
+    headlines: list[Headline | None]
+
+    def advance(self) -> None:
+        """Take a step."""
+
+    def give_up(self, rows: Collection[int]) -> None:
+        """Generate no headline for these texts."""
+
+
+class HeadlineSource(Protocol):
+    """What the batcher asks for headlines."""
+
+    def begin(self, ledes: Sequence[SourceText], options: Options) -> StepwiseGeneration:
+        """Begin to generate headlines; nothing is computed yet."""
+
+    def encode(self, headline: Headline, *, heat_map: bool) -> bytes:
+        """A headline as callers get it."""
 
 
 class BatchObserver(Protocol):
-    """Is told about every batch, for the metrics."""
+    """Is told about every slice, for the metrics."""
 
-    def observe_batch(self, num_texts: int, seconds: float) -> None:
-        """Count a batch that has ended."""
-
-
-@dataclass(eq=False)
-class _QueuedText:
-    text: str
-    number: int  # among the texts of its request, from 1
-    options: Options
-    headline: "asyncio.Future[Headline]"
+    def observe_batch(self, num_texts: int, num_given_up: int, seconds: float) -> None:
+        """Count a slice that has ended."""
 
 
 class Load(NamedTuple):
-    """How many texts are queued and how many are being searched."""
+    """How many texts wait and how many are searched."""
 
     waiting: int
     running: int
 
 
 class Batcher:
-    """Collects texts into batches; each text gets the headline it would get alone."""
+    """Searches texts in slices; each text gets the headline it would get alone."""
 
     def __init__(
         self,
-        generate_batch: GenerateBatch,
-        settings: BatchingConfig,
-        max_waiting: int,
+        source: HeadlineSource,
+        schedule: Schedule,
+        limits: AdmissionLimits,
+        caller_limits: CallerLimits,
         observer: BatchObserver,
     ) -> None:
-        self._generate_batch, self._settings = generate_batch, settings
-        self._max_waiting, self._observer = max_waiting, observer
-        self._queue: deque[_QueuedText] = deque()
-        self._running = 0
-        self._arrived = asyncio.Event()
-        self._closed = False
-        self._seconds_per_text = 0.05  # a running mean
-        self._thread = ThreadPoolExecutor(1, "headlines")
-        self._worker: asyncio.Task[None] | None = None
+        self._source, self._schedule, self._observer = source, schedule, observer
+        self._limits = limits
+        self._admission = Admission(schedule, limits, caller_limits)
+        self._changed = Condition()
+        self._threads: Executor | None = None
+        self._num_idle = 0
+        self._closed = self._ended = self._rested = False
+
+    def start(self, threads: Executor, num_threads: int) -> None:
+        """Let so many threads of a pool work until `close`, which shuts it down."""
+        self._threads, self._admission.num_threads = threads, num_threads
+        for _ in range(num_threads):
+            threads.submit(self._work)
 
     @property
     def load(self) -> Load:
         """The current load."""
-        return Load(len(self._queue), self._running)
+        with self._changed:
+            return Load(self._schedule.num_waiting, self._schedule.num_searched)
 
     @property
     def is_open(self) -> bool:
         """Whether texts are accepted."""
         return not self._closed
 
-    async def submit(
-        self, texts: Sequence[str], options: Options, seconds: float
-    ) -> list[Headline]:
-        """Write the headlines of texts within so many seconds.
+    @property
+    def is_busy(self) -> bool:
+        """Whether the queue has been full for a while."""
+        with self._changed:
+            return self._admission.is_busy
 
-        Raises `ServiceUnavailable`, or `TimeoutError`. When the caller is cancelled or runs out of
-        time, its texts leave the queue at once.
+    async def submit(
+        self,
+        sources: Sequence[SourceText],
+        prices: Sequence[float],
+        options: Options,
+        *,
+        caller: str = "",
+        heat_map: bool = False,
+    ) -> list[bytes]:
+        """Write the headlines of texts, which have these expected prices; each comes encoded.
+
+        Raises `ServiceUnavailable`, `TooManyRequests` or `TimeoutError`. When the caller is
+        cancelled or runs out of time, its texts are given up.
         """
-        self._check_room(len(texts))
-        loop = asyncio.get_running_loop()
-        queued = [
-            _QueuedText(text, number, options, loop.create_future())
-            for number, text in enumerate(texts, start=1)
-        ]
-        self._queue.extend(queued)
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._run_batches())
-        self._arrived.set()
+        reply, now = _Reply(asyncio.get_running_loop()), time.monotonic()
+        seconds = self._limits.seconds
+        request = QueuedRequest(caller, options, heat_map, now + seconds, now, reply)
+        for source, price in zip(sources, prices, strict=True):
+            request.add(source, price)
+        if not request.texts:
+            return []
+        with self._changed:
+            self._admit(request)
         try:
             async with asyncio.timeout(seconds):
-                return list(await asyncio.gather(*(one.headline for one in queued)))
+                await reply.future
+            return [request.results[one.position] for one in request.texts]
         finally:
-            self._remove_unfinished(queued)
+            with self._changed:
+                self._leave(request)
 
-    def _check_room(self, num_texts: int) -> None:
+    def _admit(self, request: QueuedRequest) -> None:
         if self._closed:
             raise ServiceUnavailable("the server is shutting down")
-        if num_texts > self._max_waiting:
-            raise ServiceUnavailable(f"no more than {self._max_waiting} texts can wait")
-        num_waiting = len(self._queue)
-        if num_waiting + num_texts > self._max_waiting:
-            wait = self._seconds_per_text * num_waiting
-            raise ServiceUnavailable(f"{num_waiting} texts are waiting already", wait)
+        for loser in self._admission.check(request):
+            self._fail(loser, ServiceUnavailable("the queue is full, and others came first"))
+        self._schedule.add(request)
+        self._admission.note_fullness()
+        self._rested = False
+        self._changed.notify_all()
 
-    def _remove_unfinished(self, queued: Sequence[_QueuedText]) -> None:
-        """Take texts off the queue that nobody waits for; a batch that runs is finished."""
-        left = {one for one in queued if not one.headline.done() or one.headline.cancelled()}
-        if left:
-            self._queue = deque(one for one in self._queue if one not in left)
-        for one in left:
-            one.headline.cancel()
+    # --- the end of a request -----------------------------------------------------------------
 
-    # --- batches ------------------------------------------------------------------------------
+    def _leave(self, request: QueuedRequest) -> None:
+        """Forget a request that nobody waits for; slices that are put aside drop it at once."""
+        for one in self._schedule.remove(request):
+            if one in self._schedule.aside:
+                self._drop_rows(one)
+        self._changed.notify_all()
 
-    async def _run_batches(self) -> None:
-        """Run batch after batch; the worker task."""
-        recent = 1  # texts that were there lately, and may come again
-        while not self._closed:
-            await self._arrived.wait()
-            await self._wait_for_more(recent)
-            while batch := self._next_batch():
-                await self._run(batch)
-                recent = len(batch) + len(self._queue)
-                await self._wait_for_more(recent)
-            self._arrived.clear()
+    def _drop_rows(self, batch: Slice) -> None:
+        """Give up the texts of a slice that nobody waits for; it must not be running."""
+        rows, batch.dropped = batch.dropped, []
+        if batch.generation is not None:
+            batch.generation.give_up(rows)
+        if next(batch.live, None) is None:
+            self._schedule.finish(batch)
+            self._count(batch)
 
-    async def _wait_for_more(self, recent: int) -> None:
-        """Wait until the queue is as long as it was recently, or until no more texts arrive."""
-        for _ in range(MAX_WINDOWS):
-            length = len(self._queue)
-            if length >= self._settings.texts or self._closed:
+    def _fail(self, request: QueuedRequest, error: Exception) -> None:
+        request.reply.fail(error)
+        self._leave(request)
+
+    # --- threads ------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        """Take turns until the end; what a thread does."""
+        while (batch := self._next_slice()) is not None:
+            began = time.perf_counter()
+            failure: Exception | None = None
+            try:
+                self._take_turn(batch, began + _TURN)
+            except Exception as error:
+                failure = error
+            with self._changed:
+                self._schedule.charge(batch, time.perf_counter() - began)
+                self._end_turn(batch, failure)
+                self._changed.notify_all()
+
+    def _next_slice(self) -> Slice | None:
+        """Wait for a slice; None at the end."""
+        with self._changed:
+            self._num_idle += 1
+            try:
+                while not self._ended:
+                    now = time.monotonic()
+                    self._fail_hopeless(now)
+                    batch, wait = self._schedule.next(now, self._num_idle)
+                    if batch is not None:
+                        return batch
+                    tired = not self._rested and self._schedule.is_empty
+                    if not self._changed.wait(_REST if tired else wait) and tired:
+                        self._rest()
+                return None
+            finally:
+                self._num_idle -= 1
+
+    def _fail_hopeless(self, now: float) -> None:
+        """Do not begin what cannot be ready in time."""
+        for one in list(self._schedule.requests()):
+            if not one.has_begun and self._admission.is_hopeless(one, now):
+                self._fail(one, TimeoutError())
+
+    def _rest(self) -> None:
+        """Give memory back; that takes a while, so others may have the lock."""
+        if not self._rested:
+            self._rested = True
+            self._changed.release()
+            try:
+                release_memory()
+            finally:
+                self._changed.acquire()
+
+    def _take_turn(self, batch: Slice, until: float) -> None:
+        """Search until the turn is over; once all is found, encode the headlines."""
+        if batch.generation is None:
+            sources = [one.source for one in batch.texts]
+            batch.generation = self._source.begin(sources, batch.options)
+        generation: StepwiseGeneration = batch.generation
+        is_over = False
+        while not is_over:
+            if batch.dropped:
+                with self._changed:
+                    rows, batch.dropped = batch.dropped, []
+                generation.give_up(rows)
+            if not generation.done:
+                generation.advance()
+            elif not self._encode_next(batch):
                 return
-            await asyncio.sleep(self._settings.window_ms / 1000)
-            if len(self._queue) >= recent or len(self._queue) == length:
-                return
+            is_over = time.perf_counter() >= until
 
-    def _next_batch(self) -> list[_QueuedText]:
-        """Take the oldest text, and the next ones that have the same options."""
-        if not self._queue:
-            return []
-        options = self._queue[0].options
-        same = [one for one in self._queue if one.options == options]
-        batch = same[: self._settings.texts]
-        taken = set(batch)
-        self._queue = deque(one for one in self._queue if one not in taken)
-        return batch
+    def _encode_next(self, batch: Slice) -> bool:
+        """Encode the next headline of a slice; False if none is left."""
+        for row, text in enumerate(batch.texts):
+            if text.batch is not batch:
+                continue
+            headline = batch.generation.headlines[row]
+            if headline is None:
+                raise RuntimeError("a text has no headline")
+            encoded = self._source.encode(headline, heat_map=text.request.heat_map)
+            batch.generation.headlines[row] = None
+            with self._changed:
+                if text.batch is batch:  # its caller has not left
+                    text.batch = None
+                    text.request.put(text, encoded)
+                    if not text.request.num_unfinished:
+                        text.request.reply.succeed()
+            return True
+        return False
 
-    async def _run(self, batch: list[_QueuedText]) -> None:
-        """Search a batch in the thread, and give the callers their headlines."""
-        loop, began = asyncio.get_running_loop(), time.perf_counter()
-        self._running = len(batch)
-        try:
-            results = await loop.run_in_executor(self._thread, self._generate, batch)
-        finally:
-            self._running = 0
-        seconds = time.perf_counter() - began
-        self._seconds_per_text += _SMOOTHING * (seconds / len(batch) - self._seconds_per_text)
-        self._observer.observe_batch(len(batch), seconds)
-        for one, result in zip(batch, results, strict=True):
-            if one.headline.done():
-                continue  # the caller has disconnected
-            if isinstance(result, Exception):
-                one.headline.set_exception(result)
-            else:
-                one.headline.set_result(result)
+    def _end_turn(self, batch: Slice, failure: Exception | None) -> None:
+        """Put the slice aside, or end it."""
+        if failure is None and next(batch.live, None) is not None:
+            self._schedule.put_aside(batch)
+            if batch.dropped:
+                self._drop_rows(batch)
+            return
+        if failure is not None and len(batch.texts) > 1:
+            self._schedule.split(batch)  # a text that fails spoils only its own request
+        else:
+            self._schedule.finish(batch)
+            for text in list(batch.live):
+                assert failure is not None
+                self._fail(text.request, failure)
+        self._count(batch)
 
-    def _generate(self, batch: Sequence[_QueuedText]) -> Sequence[Headline | Exception]:
-        """The headlines of a batch; if the search fails, each text is tried alone."""
-        texts, first = [one.text for one in batch], batch[0].number
-        try:
-            headlines = self._generate_batch(texts, batch[0].options, first=first)
-            return [
-                # A warning names the text's number in its own request, which may be another here.
-                headline if headline or one.number == number else self._generate_alone(one)
-                for number, (one, headline) in enumerate(
-                    zip(batch, headlines, strict=True), start=first
-                )
-            ]
-        except Exception as error:
-            if len(batch) == 1:
-                return [error]
-            return [result for one in batch for result in self._generate([one])]
-
-    def _generate_alone(self, one: _QueuedText) -> Headline:
-        return self._generate_batch([one.text], one.options, first=one.number)[0]
+    def _count(self, batch: Slice) -> None:
+        given_up = sum(one.position not in one.request.results for one in batch.texts)
+        if not given_up:
+            self._admission.observe(sum(one.price for one in batch.texts), batch.seconds)
+        self._observer.observe_batch(len(batch.texts), given_up, batch.seconds)
+        self._admission.note_fullness()
 
     # --- the end ------------------------------------------------------------------------------
 
-    def drain(self) -> None:
-        """Accept no more texts and refuse those that wait; the running batch is finished."""
-        self._closed = True
-        for one in self._queue:
-            if not one.headline.done():
-                one.headline.set_exception(ServiceUnavailable("the server is shutting down"))
-        self._queue.clear()
-        self._arrived.set()
+    def drain(self, seconds: float) -> None:
+        """Accept no more texts, and refuse those that wait.
+
+        What cannot end within so many seconds is given up at once, the rest after them.
+        """
+        with self._changed:
+            self._closed = True
+            for one in self._schedule.unfinished():
+                if not one.has_begun or self._admission.seconds(one.remaining) > seconds:
+                    self._fail(one, ServiceUnavailable("the server is shutting down"))
+        asyncio.get_running_loop().call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        """Give up everything."""
+        with self._changed:
+            self._closed = True
+            for one in self._schedule.unfinished():
+                self._fail(one, ServiceUnavailable("the server is shutting down"))
 
     async def close(self) -> None:
-        """Drain, and wait for the running batch."""
-        self.drain()
-        if self._worker is not None:
-            await self._worker
-        self._thread.shutdown()
+        """Give up everything, and wait for the threads to end."""
+        self._give_up()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        if self._threads is not None:
+            await asyncio.to_thread(self._threads.shutdown)
+
+
+class _Reply:
+    """Answers a caller in the event loop, from any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.future: asyncio.Future[None] = loop.create_future()
+        self.future.add_done_callback(lambda one: one.cancelled() or one.exception())
+        self._loop = loop
+
+    def succeed(self) -> None:
+        """All headlines are there."""
+        self._loop.call_soon_threadsafe(self._resolve, None)
+
+    def fail(self, error: Exception) -> None:
+        """There will be no headlines."""
+        self._loop.call_soon_threadsafe(self._resolve, error)
+
+    def _resolve(self, error: Exception | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(error)

@@ -7,7 +7,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from ledeline.core.errors import ConfigError
-from ledeline.server.batcher import ServiceUnavailable
+from ledeline.server.admission import ServiceUnavailable
+from ledeline.server.callers import TooManyRequests
+from ledeline.server.price import TooDear
 from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.schemas import ErrorResponse, describe_validation_error
 
@@ -17,9 +19,10 @@ DESCRIPTIONS: Final = {
     401: "A token is needed.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
-    422: "A field is unknown, missing, of the wrong type or above its limit.",
+    422: "A field is unknown, missing, of the wrong type or above its limit; or it is too dear.",
+    429: "The caller has reached a limit of its own; retry after Retry-After seconds.",
     500: "Something went wrong in the server.",
-    503: "The queue is full or the server is shutting down; retry after Retry-After seconds.",
+    503: "There is no room or no time now; retry after Retry-After seconds.",
     504: "The headlines were not ready in time.",
 }
 
@@ -45,6 +48,14 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(ConfigError)
     async def contradictory_options(_: Request, error: ConfigError) -> Response:
         return _error(422, str(error))
+
+    @app.exception_handler(TooDear)
+    async def too_dear(_: Request, error: TooDear) -> Response:
+        return _error(422, str(error))
+
+    @app.exception_handler(TooManyRequests)
+    async def too_many(_: Request, error: TooManyRequests) -> Response:
+        return _error(429, str(error), {"Retry-After": str(round(error.retry_after))})
 
     @app.exception_handler(ServiceUnavailable)
     async def unavailable(_: Request, error: ServiceUnavailable) -> Response:

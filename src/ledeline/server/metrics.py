@@ -29,6 +29,11 @@ class Metrics:
             registry=self._registry,
         )
         self._num_texts = Counter("ledeline_texts", "Texts answered.", registry=self._registry)
+        self._given_up = Counter(
+            "ledeline_texts_given_up",
+            "Texts whose search ended because nobody waited any more.",
+            registry=self._registry,
+        )
         self._batch_texts = Histogram(
             "ledeline_batch_texts",
             "Texts of a batch.",
@@ -49,9 +54,10 @@ class Metrics:
         self._requests.labels(path, str(status)).inc()
         self._request_seconds.labels(path).observe(seconds)
 
-    def observe_batch(self, num_texts: int, seconds: float) -> None:
+    def observe_batch(self, num_texts: int, num_given_up: int, seconds: float) -> None:
         """Count a batch that has ended."""
-        self._num_texts.inc(num_texts)
+        self._num_texts.inc(num_texts - num_given_up)
+        self._given_up.inc(num_given_up)
         self._batch_texts.observe(num_texts)
         self._batch_seconds.observe(seconds)
 

@@ -28,7 +28,7 @@ from ledeline.server.settings import ServeConfig, ServerConfig, find_tokens
 
 KERNEL_BACKLOG: Final = 1024  # connections that wait to be accepted
 HEALTH_CONNECTIONS: Final = 32  # at the port for probes
-_GRACE_SECONDS: Final = 0.2  # for the application to notice that its callers are gone
+_GRACE_SECONDS: Final = 0.15  # for each of the last steps: answers, callers that are gone, threads
 _POLL_SECONDS: Final = 0.02
 
 
@@ -111,7 +111,7 @@ class Server(uvicorn.Server):
         self._announce(f"{signal_name}: finishing what is running")
         batcher = getattr(self._app.state, "batcher", None)
         if batcher is not None:
-            batcher.drain()
+            batcher.drain(self.config.settings.shutdown_seconds)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         """Wait for answers that are on their way, but no longer than the settings allow."""
@@ -120,7 +120,9 @@ class Server(uvicorn.Server):
             server.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
-        await self._wait_until(self._stop_at or loop.time() + self.config.settings.shutdown_seconds)
+        if self._stop_at is None:
+            self._stop_at = loop.time() + self.config.settings.shutdown_seconds
+        await self._wait_until(self._stop_at + _GRACE_SECONDS)  # the batcher has given up by then
         for connection in list(self.server_state.connections):
             connection.transport.abort()
         await self._wait_until(loop.time() + _GRACE_SECONDS)

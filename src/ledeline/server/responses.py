@@ -23,7 +23,23 @@ def encode_json(content: Any) -> bytes:
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
-def encode_headlines(headlines: Sequence[Headline], *, heat_map: bool) -> bytes:
-    """The body of a response, encoded one headline at a time so that other threads can run."""
-    encoded = (encode_json(headline_as_dict(one, heat_map=heat_map)) for one in headlines)
-    return b'{"headlines":[%s]}' % b",".join(encoded)
+def encode_headline(headline: Headline, *, heat_map: bool) -> bytes:
+    """A headline as JSON, encoded in pieces."""
+    return _encode_in_pieces(headline_as_dict(headline, heat_map=heat_map))
+
+
+def _encode_in_pieces(content: Any) -> bytes:
+    """As `encode_json`, but a matrix row by row: other threads can run only between two calls."""
+    if isinstance(content, dict):
+        members = (
+            b"%s:%s" % (encode_json(name), _encode_in_pieces(one)) for name, one in content.items()
+        )
+        return b"{%s}" % b",".join(members)
+    if isinstance(content, list) and content and isinstance(content[0], list):
+        return b"[%s]" % b",".join(map(encode_json, content))
+    return encode_json(content)
+
+
+def join_headlines(headlines: Sequence[bytes]) -> bytes:
+    """The body of a response, of headlines as JSON."""
+    return b'{"headlines":[%s]}' % b",".join(headlines)

@@ -13,10 +13,9 @@ from ledeline.inference.headliner import Headliner, system_name
 from ledeline.server.error_handlers import error_responses
 from ledeline.server.metrics import Metrics
 from ledeline.server.middleware import CLIENT_CLOSED_REQUEST
-from ledeline.server.responses import AsciiJSONResponse, encode_headlines
+from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.schemas import (
     METRICS_SCHEMA,
-    HeadlinesRequest,
     HeadlinesResponse,
     LimitsSchema,
     ModelResponse,
@@ -44,7 +43,7 @@ def add_api_routes(
         response_model=None,
         responses={
             200: {"model": HeadlinesResponse, "description": "One headline for each text."},
-            **error_responses(400, 401, 408, 413, 422, 500, 503, 504),
+            **error_responses(400, 401, 408, 413, 422, 429, 500, 503, 504),
         },
         dependencies=security,
         tags=["headlines"],
@@ -55,7 +54,11 @@ def add_api_routes(
         A text gets the same headline whichever texts are sent with it, and whoever else calls at
         the same time. The weights of its alignment differ at most by rounding.
         """
-        return await _write_headlines(app, request, asked, limits.seconds)
+        caller = getattr(request.state, "caller", "")
+        body = await _unless_disconnected(request, app.state.service.answer(asked, caller))
+        if body is None:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        return Response(body, media_type=AsciiJSONResponse.media_type)
 
     @app.head("/v1/model", include_in_schema=False, dependencies=security)
     @app.get(
@@ -82,15 +85,18 @@ def add_operations_routes(app: FastAPI, metrics: Metrics, *, needs_token: bool) 
     @app.head("/ready", include_in_schema=False)
     @app.get(
         "/ready",
-        responses={503: {"model": StatusResponse, "description": "The server is shutting down."}},
+        responses={
+            503: {"model": StatusResponse, "description": "The server is shutting down or busy."}
+        },
         tags=["operation"],
     )
     async def ready(response: Response) -> StatusResponse:
-        """Say whether the server accepts texts."""
-        if app.state.batcher.is_open:
+        """Say whether the server accepts texts: not if the queue has been full for a while."""
+        batcher = app.state.batcher
+        if batcher.is_open and not batcher.is_busy:
             return StatusResponse(status="ready")
         response.status_code = 503
-        return StatusResponse(status="shutting down")
+        return StatusResponse(status="busy" if batcher.is_open else "shutting down")
 
     @app.head("/metrics", include_in_schema=False)
     @app.get(
@@ -128,21 +134,6 @@ def describe_model(headliner: Headliner, limits: LimitsConfig, card: str | None)
 
 def _security(needs_token: bool) -> Sequence[Any]:
     return [Depends(_BEARER)] if needs_token else []
-
-
-async def _write_headlines(
-    app: FastAPI, request: Request, asked: HeadlinesRequest, seconds: float
-) -> Response:
-    """Submit the texts, and encode their headlines."""
-    work = app.state.batcher.submit(asked.texts, asked.options(), seconds)
-    headlines = await _unless_disconnected(request, work)
-    if headlines is None:
-        return Response(status_code=CLIENT_CLOSED_REQUEST)
-    if asked.heat_map:  # can be megabytes: encode in a thread, so that other requests go on
-        body = await asyncio.to_thread(encode_headlines, headlines, heat_map=True)
-    else:
-        body = encode_headlines(headlines, heat_map=False)
-    return Response(body, media_type=AsciiJSONResponse.media_type)
 
 
 async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:

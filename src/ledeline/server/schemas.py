@@ -177,10 +177,10 @@ class ErrorResponse(BaseModel):
 class StatusResponse(BaseModel):
     """The state of the server."""
 
-    model_config = _examples({"status": "ok"}, {"status": "ready"}, {"status": "shutting down"})
+    model_config = _examples({"status": "ok"}, {"status": "ready"}, {"status": "busy"})
 
     status: str = Field(
-        description="ok from /health; ready from /ready, or shutting down with status 503."
+        description="ok from /health; ready from /ready, or busy or shutting down with status 503."
     )
 
 
@@ -192,6 +192,7 @@ class LimitsSchema(BaseModel):
     body_bytes: int = Field(description="Bytes of the request body.")
     beam: int = Field(description="Largest beam.")
     n_best: int = Field(description="Most headlines per text.")
+    price: int = Field(description="What a request may cost.")
     waiting: int = Field(description="Texts of all callers in the queue.")
     seconds: float = Field(description="Seconds to answer a request.")
 

@@ -104,6 +104,11 @@ class LimitsConfig:
     body_bytes: Annotated[int, "Bytes of the request body.", at_least(1)] = 1_000_000
     beam: Annotated[int, "Largest beam.", at_least(1)] = 50
     n_best: Annotated[int, "Most headlines per text.", at_least(1)] = 10
+    price: Annotated[
+        int,
+        "What a request may cost, in units of about 70 microseconds of a core; see docs/serve.md.",
+        at_least(1),
+    ] = 200_000
     waiting: Annotated[
         int, "Texts of all callers in the queue; further ones get 503.", at_least(1)
     ] = 512
@@ -115,14 +120,26 @@ class LimitsConfig:
 
 
 @section
+class CallersConfig:
+    """Limits of one caller: of a token where tokens are used, else of an address."""
+
+    texts_in_work: Annotated[
+        int | None,
+        "Texts of one caller that wait or are searched; further ones get 429. None: any number.",
+        at_least(1),
+    ] = None
+    texts_per_second: Annotated[
+        float | None, "Texts that one caller may send a second, on average. None: any.", above(0)
+    ] = None
+    burst: Annotated[int, "Texts that one caller may send at once after a pause.", at_least(1)] = 64
+
+
+@section
 class BatchingConfig:
     """How texts of different callers are searched together; headlines do not depend on it."""
 
     window_ms: Annotated[
-        float,
-        "Milliseconds that a batch which is not full waits for more texts; up to five times as "
-        "long while they keep arriving.",
-        at_least(0),
+        float, "Milliseconds that a text waits for others to be searched with.", at_least(0)
     ] = 3.0
     texts: Annotated[int, "Most texts in a batch.", at_least(1)] = 64
 
@@ -134,6 +151,7 @@ class ServeConfig:
     model: Annotated[ServedModelConfig, ""] = ServedModelConfig()
     server: Annotated[ServerConfig, ""] = ServerConfig()
     limits: Annotated[LimitsConfig, ""] = LimitsConfig()
+    callers: Annotated[CallersConfig, ""] = CallersConfig()
     batching: Annotated[BatchingConfig, ""] = BatchingConfig()
 
 

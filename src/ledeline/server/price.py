@@ -1,0 +1,73 @@
+"""What a text may cost, known before any work begins.
+
+A unit is about the work of extending one hypothesis by one sub-word, or of reading one sub-word;
+the bundled model takes some 70 microseconds of a core for it (docs/serve.md has a table).
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ledeline.config import SearchConfig
+from ledeline.config.section import BadValue
+from ledeline.inference.source_text import SourceText
+from ledeline.search import max_steps
+
+_ROWS_PER_STEP: Final = 2  # a step costs this much beside its hypotheses
+_EXPLAINED_STEP: Final = 6  # a step of the pass that explains a headline
+_ATTENTION: Final = 1024  # sub-words of a text that double the cost of a step
+_HEAT_MAP_CELL: Final = 0.1  # mostly for the memory of the answer
+_USUAL_STEPS: Final = 32  # most searches have ended by then
+
+
+class Price(NamedTuple):
+    """The price of a text or of a request, in units."""
+
+    most: float  # if the search goes on as long as it may
+    expected: float  # for the reckoning of waiting times
+
+
+def text_price(
+    num_subwords: int, search: SearchConfig, *, explain: bool = False, heat_map: bool = False
+) -> Price:
+    """The price of a text with so many sub-words."""
+    if not num_subwords:
+        return Price(1.0, 1.0)
+    most = int(max_steps(np.array([num_subwords]), search)[0])
+    usual = min(most, max(search.min_length + 1, _USUAL_STEPS))
+    of_step = (search.beam + _ROWS_PER_STEP) * (1 + num_subwords / _ATTENTION)
+    once = float(num_subwords)
+    if explain or heat_map:
+        of_step += _EXPLAINED_STEP
+        once *= 2  # it is read a second time
+    if heat_map:
+        of_step += _HEAT_MAP_CELL * num_subwords
+    return Price(once + most * of_step, once + usual * of_step)
+
+
+def check_min_length(sources: Sequence[SourceText], search: SearchConfig) -> None:
+    """Refuse a smallest length that a text cannot honestly need."""
+    for number, source in enumerate(sources, start=1):
+        if source.ids and search.min_length > len(source.ids):
+            raise BadValue(
+                "min_length",
+                search.min_length,
+                f"must be at most {len(source.ids)}, the number of sub-words of text {number}",
+            )
+
+
+def check_price(price: float, limit: int) -> None:
+    """Refuse a request that costs too much."""
+    if price > limit:
+        raise TooDear(price, limit)
+
+
+class TooDear(Exception):
+    """The request could cost more than the limit."""
+
+    def __init__(self, price: float, limit: int) -> None:
+        super().__init__(
+            f"the request costs {price:.0f}, and {limit} is the limit; send fewer or shorter "
+            "texts, or a smaller beam or max_length"
+        )
