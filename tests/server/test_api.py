@@ -257,7 +257,7 @@ def test_an_answer_that_is_not_there_in_time(serve) -> None:
 def request_bytes(asked: Any) -> bytes:
     body = json.dumps(asked).encode()
     head = (
-        "POST /v1/headlines HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        "POST /v1/headlines HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
@@ -418,19 +418,19 @@ class TestOtherSites:
         answers = [before]
         for headers in (BEARER, {}):  # a page may also read why it was refused
             found = shared.headlines(ONE, headers={**headers, "Origin": origin})
-            assert found.status == (200 if headers else 401)
+            assert found.status == ((200 if headers else 401) if may else 403)
             answers.append(found)
         shared.headliner.poison = "Rain fell."
         answers.append(shared.headlines(ONE, headers={**BEARER, "Origin": origin}))
-        assert answers[-1].status == 500
+        assert answers[-1].status == (500 if may else 403)
         shared.headliner.poison = None
         for found in answers:
             assert found.headers.get("access-control-allow-origin") == (origin if may else None)
             assert "access-control-allow-credentials" not in found.headers
             assert found.headers["x-content-type-options"] == "nosniff"
-        allowed = before.headers["access-control-allow-headers"].lower()
-        assert "authorization" in allowed
-        assert "content-type" in allowed
+        allowed = before.headers.get("access-control-allow-headers", "").lower()
+        assert ("authorization" in allowed) == may
+        assert ("content-type" in allowed) == may
 
 
 # --- other routes -------------------------------------------------------------------------------
