@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,12 +18,14 @@ pytest.importorskip("uvicorn")
 
 from fastapi import FastAPI
 
-from ledeline.inference.headline import Headline
+from ledeline.inference.generation import Generation
 from ledeline.inference.headliner import DEFAULT_OPTIONS, Headliner, Options
+from ledeline.inference.source_text import SourceText
 from ledeline.server.app import create_app
 from ledeline.server.process import Server, uvicorn_config
 from ledeline.server.settings import ServeConfig, ServerConfig
 from live import TOKEN, listening
+from serve_process import command
 
 if TYPE_CHECKING:
     from browser import Log, Page
@@ -35,21 +38,27 @@ class Held(Headliner):
 
     def __init__(self, other: Headliner) -> None:
         super().__init__(other.models, other.precision)
-        self.batches: list[list[object]] = []
+        self.batches: list[list[str | None]] = []
         self.options: list[Options] = []
         self.go = threading.Event()
         self.go.set()
         self.poison: object = None
 
-    def generate_batch(
-        self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
-    ) -> list[Headline]:
-        self.batches.append(list(texts))
+    def begin(self, ledes: Sequence[SourceText], options: Options = DEFAULT_OPTIONS) -> Generation:
+        texts = [one.text for one in ledes]
+        self.batches.append(texts)
         self.options.append(options)
-        assert self.go.wait(PATIENCE)
-        if self.poison in texts:
-            raise ValueError(f"cannot write about {self.poison}")
-        return super().generate_batch(texts, options, first=first)
+        generation = super().begin(ledes, options)
+        advance = generation.advance
+
+        def held() -> None:
+            assert self.go.wait(PATIENCE)
+            if self.poison in texts:
+                raise ValueError(f"cannot write about {self.poison}")
+            advance()
+
+        generation.advance = held  # type: ignore[method-assign]
+        return generation
 
 
 class Answer(NamedTuple):
@@ -169,7 +178,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 @contextmanager
 def _served(headliner: Headliner, settings: ServeConfig, token: str | None) -> Iterator[Running]:
     held = Held(headliner)
-    app = create_app(held, settings, token)
+    app = create_app(held, settings, () if token is None else (token,))
     said: list[str] = []
     server = Server(uvicorn_config(app, settings.server), app, said.append)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
@@ -196,19 +205,16 @@ def serve(headliner: Headliner) -> Callable[..., Any]:
     """`with serve(limits=..., batching=..., token=...) as server:`, any section of the settings."""
 
     def serving(
-        token: str | None = None, server: ServerConfig | None = None, **sections: Any
+        token: str | None = None,
+        server: ServerConfig | None = None,
+        log: bool = False,
+        **sections: Any,
     ) -> Any:
-        address = server or ServerConfig()
-        settings = ServeConfig(server=_at_any_port(address), **sections)
+        address = replace(server or ServerConfig(), port=0, access_log=log)
+        settings = ServeConfig(server=address, **sections)
         return _served(headliner, settings, token)
 
     return serving
-
-
-def _at_any_port(address: ServerConfig) -> ServerConfig:
-    from dataclasses import replace
-
-    return replace(address, port=0, access_log=False)
 
 
 @pytest.fixture(scope="session")
@@ -224,7 +230,7 @@ def answer_from() -> Callable[[socket.socket], Answer | None]:
 @pytest.fixture(scope="module")
 def app(headliner: Headliner) -> FastAPI:
     """An application that asks for the token of `live`."""
-    return create_app(headliner, token=TOKEN)
+    return create_app(headliner, tokens=(TOKEN,))
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +238,16 @@ def base(app: FastAPI) -> Iterator[str]:
     """Where it listens."""
     with listening(app) as address:
         yield address
+
+
+@pytest.fixture
+def serving(model_folder: Path) -> Callable[..., Any]:
+    """`ledeline serve` with the small model, at any port."""
+
+    def start(*arguments: object, **environment: Any) -> Any:
+        return command("serve", "--model", model_folder, "--port", 0, *arguments, **environment)
+
+    return start
 
 
 @pytest.fixture

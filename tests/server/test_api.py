@@ -78,12 +78,12 @@ class TestHeadlines:
     def test_they_do_not_depend_on_other_callers(self, held, headliner: Headliner, until) -> None:
         callers = [held.asking({"texts": ["Snow fell."]})]
         until(lambda: held.load == (0, 1))
-        asked = [["Rain fell.", ""], ["", LEDES[0]], [LEDES[1], "漢字", ""]]
+        asked = [["Rain fell.", ""], ["", "Hail fell."], ["Wind blew.", "漢字", ""]]
         callers += [held.asking({"texts": texts}) for texts in asked]
         until(lambda: held.load == (7, 1))
         held.headliner.go.set()
         answers = [caller.answer for caller in callers]
-        assert max(map(len, held.headliner.batches)) == 7
+        assert any({"Rain fell.", "Hail fell."} <= {*one} for one in held.headliner.batches)
         for texts, found in zip(asked, answers[1:], strict=True):
             alone = [one.as_dict() for one in headliner.generate_batch(texts)]
             assert found.json == {"headlines": alone}
@@ -257,7 +257,7 @@ def test_an_answer_that_is_not_there_in_time(serve) -> None:
 def request_bytes(asked: Any) -> bytes:
     body = json.dumps(asked).encode()
     head = (
-        "POST /v1/headlines HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        "POST /v1/headlines HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
@@ -418,19 +418,19 @@ class TestOtherSites:
         answers = [before]
         for headers in (BEARER, {}):  # a page may also read why it was refused
             found = shared.headlines(ONE, headers={**headers, "Origin": origin})
-            assert found.status == (200 if headers else 401)
+            assert found.status == ((200 if headers else 401) if may else 403)
             answers.append(found)
         shared.headliner.poison = "Rain fell."
         answers.append(shared.headlines(ONE, headers={**BEARER, "Origin": origin}))
-        assert answers[-1].status == 500
+        assert answers[-1].status == (500 if may else 403)
         shared.headliner.poison = None
         for found in answers:
             assert found.headers.get("access-control-allow-origin") == (origin if may else None)
             assert "access-control-allow-credentials" not in found.headers
             assert found.headers["x-content-type-options"] == "nosniff"
-        allowed = before.headers["access-control-allow-headers"].lower()
-        assert "authorization" in allowed
-        assert "content-type" in allowed
+        allowed = before.headers.get("access-control-allow-headers", "").lower()
+        assert ("authorization" in allowed) == may
+        assert ("content-type" in allowed) == may
 
 
 # --- other routes -------------------------------------------------------------------------------
@@ -489,7 +489,8 @@ def test_what_is_counted(serve) -> None:
             'ledeline_requests_total{path="/v1/headlines",status="422"} 1.0',
             'ledeline_requests_total{path="/v1/headlines",status="500"} 1.0',
             'ledeline_requests_total{path="other",status="404"} 2.0',
-            "ledeline_texts_total 5.0",
+            "ledeline_texts_total 4.0",
+            "ledeline_texts_given_up_total 1.0",
             "ledeline_batch_texts_count 4.0",
             "ledeline_texts_waiting 0.0",
             "ledeline_texts_running 0.0",
@@ -551,7 +552,7 @@ def test_an_error_of_ours_tells_neither_text_nor_traceback(
     assert found.status == 500
     assert found.detail == "something went wrong here; the server's log has more"
     assert "ValueError" in caplog.text
-    assert "in generate_batch" in caplog.text  # where
+    assert "in _take_turn" in caplog.text  # where
     assert "Secret" not in caplog.text
     assert server.headlines(ONE).status == 200
 

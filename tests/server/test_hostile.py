@@ -29,15 +29,15 @@ def running(serve) -> Iterator[Any]:
 
 
 @pytest.fixture
-def server(running) -> Iterator[Any]:
+def server(running, until) -> Iterator[Any]:
     """The server, which must be as well afterwards as it was before."""
     yield running
     assert running.headlines(ONE).status == 200
-    assert running.load == (0, 0)
+    until(lambda: running.load == (0, 0))
 
 
 def head(*fields: str, way: str = "POST /v1/headlines HTTP/1.1") -> bytes:
-    return "\r\n".join((way, "Host: here", *fields, "", "")).encode("latin-1")
+    return "\r\n".join((way, "Host: localhost", *fields, "", "")).encode("latin-1")
 
 
 def post(body: bytes, kind: str | None = JSON, *fields: str) -> bytes:
@@ -215,11 +215,12 @@ def test_a_body_without_the_token_is_not_looked_at(serve, answer_from) -> None:
 
 # --- HTTP itself --------------------------------------------------------------------------------
 
-# Here it is uvicorn that answers, with one line of text, or the router.
+# Here it is the connection that answers, or the router.
 HEADS: dict[str, tuple[bytes, int]] = {
     "a header of 1 MB": (head("X: " + "x" * 1_000_000), 400),
     "200,000 headers": (head(*["X: x"] * 200_000), 400),
-    "a path of 60 kB": (head(way=f"GET /{'x' * 60_000} HTTP/1.1"), 404),
+    "a path of 10 kB": (head(way=f"GET /{'x' * 10_000} HTTP/1.1"), 404),
+    "a path of 60 kB": (head(way=f"GET /{'x' * 60_000} HTTP/1.1"), 400),
     "a path of 1 MB": (head(way=f"GET /{'x' * 1_000_000} HTTP/1.1"), 400),
     "line ends in a path": (head(way="GET /%0d%0aSet-Cookie:%20a=b HTTP/1.1"), 404),
     "NUL in a header": (head("X: \x00"), 400),
@@ -269,7 +270,7 @@ def test_a_host_that_is_html_stays_text(server) -> None:
     for path in ("/docs", "/", "/openapi.json", "/nothing"):
         sent = f'GET {path} HTTP/1.1\r\nHost: "><script>x</script>\r\n\r\n'
         found = server.raw(sent.encode())
-        assert found.status in (200, 308, 400, 404)
+        assert found.status == 421
         assert "script" not in found.headers.get("location", "")
         assert b"<script>x" not in found.body
 
@@ -298,14 +299,17 @@ def test_requests_sent_together_are_answered_one_after_the_other(server) -> None
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["headlines"][0]["source"] == text
 
 
-def test_a_length_beside_chunks_smuggles_nothing(server) -> None:
+def test_a_length_beside_chunks_is_refused_and_smuggles_nothing(server) -> None:
     hidden = head(way="GET /metrics HTTP/1.1")
-    sent = head("Content-Length: 4", "Transfer-Encoding: chunked", "Connection: close")
-    with server.open() as caller:
-        caller.sendall(sent + b"0\r\n\r\n" + hidden)
-        found = everything(caller)
-    assert found.count(b"HTTP/1.1 ") == 1
-    assert b"ledeline_requests" not in found
+    for way in ("POST /v1/headlines HTTP/1.1", "GET /health HTTP/1.0"):
+        sent = head("Content-Length: 4", "Transfer-Encoding: chunked", way=way)
+        with server.open() as caller:
+            caller.sendall(sent + b"0\r\n\r\n" + hidden)
+            found = everything(caller)  # the connection is closed, too
+        assert found.count(b"HTTP/1.1 ") == 1
+        assert found.startswith(b"HTTP/1.1 400 ")
+        assert b"Content-Length and Transfer-Encoding cannot be sent together" in found
+        assert b"ledeline_requests" not in found
 
 
 def everything(caller: socket.socket) -> bytes:
@@ -372,16 +376,6 @@ class TestSlow:
             for one in idle:
                 assert one.recv(1) == b""
             until(lambda: len(server.server.server_state.connections) == 0)
-
-    def test_more_connections_than_there_may_be(self, serve, until) -> None:
-        with serve(server=ServerConfig(connections=5)) as server:
-            with ExitStack() as stack:
-                for _ in range(5):
-                    stack.enter_context(server.open())
-                until(lambda: len(server.server.server_state.connections) == 5)
-                assert server.headlines(ONE).status == 503
-            until(lambda: len(server.server.server_state.connections) == 0)
-            assert server.headlines(ONE).status == 200
 
     def test_a_caller_that_does_not_read_its_answer(self, server) -> None:
         with server.open() as deaf:

@@ -19,7 +19,7 @@ from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
 from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
-from ledeline.server.settings import ServeConfig, find_token
+from ledeline.server.settings import ServeConfig, find_tokens
 from live import TOKEN, curl_commands, curl_request, fetch, listening
 from pages import ROOT, blocks
 
@@ -161,7 +161,7 @@ def test_the_commands_start_and_stop_a_server(tmp_path: Path) -> None:
     make_token, serve = COMMANDS[-1].splitlines()
     subprocess.run(make_token, shell=True, check=True, cwd=tmp_path)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
-    token = find_token(tmp_path / "token")
+    (token,) = find_tokens(tmp_path / "token")
     command = [BIN / "ledeline", *serve.split()[1:], "--server.port=0"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from ledeline.cli import app
 from ledeline.config.toml import load
 from ledeline.core.errors import ConfigError
-from ledeline.server.settings import TOKEN_VARIABLE, ServeConfig, find_token
+from ledeline.server.settings import TOKEN_VARIABLE, ServeConfig, find_tokens
 
 TOKEN = "0123456789abcdef"
 
@@ -35,7 +35,12 @@ def test_overrides_need_no_file(arguments: list[str], tmp_path: Path) -> None:
     [
         ("--server.port=70000", "server.port = 70000: must be at most 65535"),
         ("--server.prefix=desk", "server.prefix = 'desk'|must begin with /"),
-        ("--server.shutdown_seconds=3", "must be at least limits.seconds, 30"),
+        ("--server.health_port=70000", "server.health_port = 70000: must be at most 65535"),
+        ("--server.proxies=desk", "server.proxies = .*desk.*must be an IP address or a network"),
+        ("--server.proxies=10.0.0.1/8", "must be an IP address or a network"),
+        ("--server.proxies=*", "must be an IP address or a network"),
+        ("--server.hosts=http://desk", "server.hosts = .*must be a name without scheme and port"),
+        ("--server.hosts=desk:80", "must be a name without scheme and port"),
         ("--limits.beam=0", "limits.beam = 0"),
         ("--limits.bean=3", "did you mean limits.beam"),
     ],
@@ -48,23 +53,34 @@ def test_what_cannot_be_is_told(override: str, sentence: str) -> None:
 class TestToken:
     def test_nobody_is_asked_without(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
-        assert find_token(None) is None
+        assert find_tokens(None) == ()
 
     def test_the_file_goes_before_the_environment(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(TOKEN_VARIABLE, "of the environment")
         (tmp_path / "token").write_text(f"{TOKEN}\n")
-        assert find_token(tmp_path / "token") == TOKEN
-        assert find_token(None) == "of the environment"
+        assert find_tokens(tmp_path / "token") == (TOKEN,)
+        assert find_tokens(None) == ("of the environment",)
 
     @pytest.mark.parametrize("text", ["", "short", "two\nlines of a token", "täglich-neu-0123456"])
     def test_a_bad_one_is_refused_and_not_shown(self, text: str, tmp_path: Path) -> None:
         (tmp_path / "token").write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError, match="a token has") as caught:
-            find_token(tmp_path / "token")
+            find_tokens(tmp_path / "token")
         assert not text or text not in str(caught.value)
+
+    def test_a_file_may_have_several(self, tmp_path: Path) -> None:
+        lines = ["# of the desk", TOKEN, "", "  ", f"  {TOKEN[::-1]}\r", "#" + TOKEN]
+        (tmp_path / "token").write_bytes("\n".join(lines).encode())
+        assert find_tokens(tmp_path / "token") == (TOKEN, TOKEN[::-1])
+
+    @pytest.mark.parametrize("text", ["# nothing else\n", "\n\n", f"{TOKEN}\nshort\n"])
+    def test_a_file_without_any_opens_nothing(self, text: str, tmp_path: Path) -> None:
+        (tmp_path / "token").write_text(text)
+        with pytest.raises(ConfigError, match="a token has at least 16"):
+            find_tokens(tmp_path / "token")
 
     def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"nothing: the token cannot be read: No such file"):
-            find_token(tmp_path / "nothing")
+            find_tokens(tmp_path / "nothing")

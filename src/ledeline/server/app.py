@@ -1,7 +1,7 @@
 """The FastAPI application: routes, error handlers and middleware around one headliner."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from fastapi import FastAPI
@@ -10,8 +10,9 @@ from fastapi.middleware.cors import CORSMiddleware
 from ledeline import __version__
 from ledeline.inference.headliner import Headliner
 from ledeline.server.error_handlers import add_error_handlers
+from ledeline.server.host_check import HostMiddleware, plain_origins
 from ledeline.server.metrics import Metrics
-from ledeline.server.middleware import AccessMiddleware, ResponseMiddleware
+from ledeline.server.middleware import AccessMiddleware, CapacityMiddleware, ResponseMiddleware
 from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.routes import add_api_routes, add_operations_routes, describe_model
 from ledeline.server.service import HeadlineService
@@ -22,7 +23,7 @@ from ledeline.server.web_page import add_page_routes, example_headline
 def create_app(
     headliner: Headliner,
     settings: ServeConfig | None = None,
-    token: str | None = None,
+    tokens: Sequence[str] = (),
     card: str | None = None,
 ) -> FastAPI:
     """Build the application; once it has started, `app.state.batcher` writes the headlines."""
@@ -41,9 +42,9 @@ def create_app(
     add_error_handlers(app)
     add_page_routes(app)
     model = describe_model(headliner, settings.limits, card)
-    add_api_routes(app, model, settings.limits, needs_token=token is not None)
-    add_operations_routes(app, metrics, needs_token=token is not None)
-    _add_middleware(app, settings, token, metrics)
+    add_api_routes(app, model, settings.limits, needs_token=bool(tokens))
+    add_operations_routes(app, metrics, needs_token=bool(tokens))
+    _add_middleware(app, settings, tokens, metrics)
     return app
 
 
@@ -65,15 +66,17 @@ def _lifespan(
 
 
 def _add_middleware(
-    app: FastAPI, settings: ServeConfig, token: str | None, metrics: Metrics
+    app: FastAPI, settings: ServeConfig, tokens: Sequence[str], metrics: Metrics
 ) -> None:
     """Add the middleware; what is added last sees a request first."""
-    app.add_middleware(AccessMiddleware, limits=settings.limits, token=token)
+    app.add_middleware(AccessMiddleware, limits=settings.limits, tokens=tokens)
     if settings.server.origins:  # outside, so that other sites' pages can read a 401 or 413
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=settings.server.origins,
+            allow_origins=plain_origins(settings.server.origins),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(ResponseMiddleware, metrics=metrics)
+    app.add_middleware(HostMiddleware, server=settings.server, has_token=bool(tokens))
+    app.add_middleware(CapacityMiddleware)
+    app.add_middleware(ResponseMiddleware, metrics=metrics, log=settings.server.access_log)

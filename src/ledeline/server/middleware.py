@@ -1,4 +1,4 @@
-"""ASGI middleware: security headers, metrics, the token, and the limits of a request body."""
+"""ASGI middleware: security headers, log, metrics, tokens, limits of connections and bodies."""
 
 import asyncio
 import hmac
@@ -6,15 +6,20 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ledeline.server.addresses import caller_network, ip_address
+from ledeline.server.connection_pool import ByteBudget
+from ledeline.server.logs import log_request
 from ledeline.server.metrics import Metrics
 from ledeline.server.settings import LimitsConfig
 
+OPERATIONS_PATHS: Final = ("/health", "/ready", "/metrics")
 TOKEN_PATHS: Final = ("/v1/", "/metrics")  # beginnings of the paths that need the token
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -33,22 +38,30 @@ SECURITY_HEADERS: Final = {
 _RAW_HEADERS: Final = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _CLOSE: Final = {"connection": "close"}  # the rest of the body may still be coming
 _MAX_DISCARDED: Final = 2**24  # bytes of a refused body that are read and thrown away
+_DISCARD_SECONDS: Final = 5.0
+_FREE_BODY_BYTES: Final = 2**14  # of each body; the rest is taken from what all of them share
+_SHARED_BODY_BYTES: Final = 64 * 2**20
+CLIENT_CLOSED_REQUEST: Final = 499  # for the log and the metrics; the client is gone
 
 _log = logging.getLogger(__name__)
 
 
 class ResponseMiddleware:
-    """The outermost middleware: adds the security headers to every response, and counts it."""
+    """The outermost middleware: adds the security headers to every response, counts and logs it."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, log: bool = False) -> None:
+        self._app, self._metrics, self._log = app, metrics, log
+        self._paths: frozenset[str] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request; its path, status and seconds go to the metrics."""
+        """Handle a request; its path, status and seconds go to the metrics and the log."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began, status = time.perf_counter(), 0
+        client = scope.get("client")
+        if client and ip_address(client[0]) is None:  # a proxy may pass on anything
+            scope["client"] = None
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -62,9 +75,55 @@ class ResponseMiddleware:
         try:
             await self._app(scope, receive, send_with_headers)
         finally:
-            route = scope.get("route")
-            path = getattr(route, "path", "other")
-            self._metrics.observe_request(path, status or 499, time.perf_counter() - began)
+            path, seconds = self._path(scope), time.perf_counter() - began
+            status = status or CLIENT_CLOSED_REQUEST
+            self._metrics.observe_request(path or "other", status, seconds)
+            if self._log:
+                log_request(scope, path, status, seconds)
+
+    def _path(self, scope: Scope) -> str | None:
+        """The path of the route, also of a request that was refused before it came there."""
+        if (route := scope.get("route")) is not None:
+            found: str = route.path
+            return found
+        if self._paths is None:
+            routes = getattr(scope.get("app"), "routes", ())
+            self._paths = frozenset(one.path for one in routes)
+        path = path_of(scope)
+        return path if path in self._paths else None
+
+
+class _Crowd(Protocol):
+    """What is asked of a connection."""
+
+    operations_only: bool  # whether it came to the port for probes
+
+    @property
+    def is_crowded_out(self) -> bool: ...
+
+
+class CapacityMiddleware:
+    """Refuses work beyond `server.connections`, but always answers probes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, or refuse it."""
+        connection: _Crowd | None = scope.get("state", {}).get("connection")
+        if scope["type"] != "http" or connection is None or path_of(scope) in OPERATIONS_PATHS:
+            await self._app(scope, receive, send)
+        elif connection.operations_only:
+            sentence = f"this port answers only {', '.join(OPERATIONS_PATHS)}"
+            await refuse(scope, receive, send, 404, sentence)
+        elif connection.is_crowded_out:
+            await refuse(scope, receive, send, 503, TOO_MANY, {"retry-after": "1"})
+        else:
+            await self._app(scope, receive, send)
+
+
+TOO_MANY: Final = "as many requests as possible are being answered; try again later"
+TOO_MANY_BYTES: Final = "too many large bodies are arriving; try again later"
 
 
 class AccessMiddleware:
@@ -73,9 +132,10 @@ class AccessMiddleware:
     It also answers 500 for an error that no handler of the application has caught.
     """
 
-    def __init__(self, app: ASGIApp, *, limits: LimitsConfig, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, *, limits: LimitsConfig, tokens: Sequence[str]) -> None:
         self._app, self._limits = app, limits
-        self._token = None if token is None else token.encode()
+        self._tokens = [token.encode() for token in tokens]
+        self._shared_bytes = ByteBudget(_SHARED_BODY_BYTES)
         self._too_large = f"the body has more than {limits.body_bytes} bytes, which is the limit"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -99,58 +159,100 @@ class AccessMiddleware:
             await send_error(send, 500, "something went wrong here; the server's log has more")
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        authorized = self._is_authorized(scope)
-        if authorized and self._content_length_fits(scope):
-            await self._app(scope, self._limited(receive), send)
-            return
-        if _header(scope, b"expect") is None:  # with it, the client waits for our answer
-            await _discard(receive, self._limits.seconds)
-        if authorized:
-            await send_error(send, 413, self._too_large)
-        else:
+        token = self._find_token(scope)
+        client = scope.get("client")
+        caller = f"token {token}" if token else caller_network(client[0] if client else None)
+        scope.setdefault("state", {})["caller"] = caller
+        if self._tokens and not token and self._needs_token(scope):
             sentence = "a token is needed: send it as Authorization: Bearer TOKEN"
-            await send_error(send, 401, sentence, {"www-authenticate": "Bearer"})
+            bearer = {"www-authenticate": "Bearer"}
+            await refuse(scope, receive, send, 401, sentence, bearer, self._limits.seconds)
+        elif not self._content_length_fits(scope):
+            seconds = self._limits.seconds
+            await refuse(scope, receive, send, 413, self._too_large, seconds=seconds)
+        else:
+            body = _LimitedBody(scope, receive, self._limits, self._shared_bytes)
+            scope["state"]["body"] = body
+            try:
+                await self._app(scope, body.receive, send)
+            finally:
+                body.release()
 
     def _content_length_fits(self, scope: Scope) -> bool:
         """Whether the Content-Length, if there is one, is within the limit."""
-        length = _header(scope, b"content-length") or b""
+        length = header(scope, b"content-length") or b""
         return not length.isdigit() or int(length[:20]) <= self._limits.body_bytes
 
-    def _is_authorized(self, scope: Scope) -> bool:
-        """Whether the path needs no token, or the right one was sent; compares in constant time."""
-        path = scope["path"].removeprefix(scope.get("root_path", ""))  # as the router sees it
-        if self._token is None or not path.startswith(TOKEN_PATHS):
-            return True
+    def _needs_token(self, scope: Scope) -> bool:
         if scope["method"] == "OPTIONS":  # a browser's preflight request carries no token
-            return True
-        sent = _header(scope, b"authorization") or b""
-        scheme, _, token = sent.partition(b" ")
-        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(), self._token)
+            return False
+        return path_of(scope).startswith(TOKEN_PATHS)
 
-    def _limited(self, receive: Receive) -> Receive:
-        """A `receive` that ends with 413 if the body is too large, with 408 if it is too slow."""
-        size, complete = 0, False
-        deadline = time.monotonic() + self._limits.seconds
+    def _find_token(self, scope: Scope) -> int:
+        """Which of the tokens was sent, from 1, or 0; takes equally long whichever it is."""
+        scheme, _, sent = (header(scope, b"authorization") or b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            return 0
+        found = 0
+        for number, token in enumerate(self._tokens, start=1):
+            found = number if hmac.compare_digest(sent.strip(), token) else found
+        return found
 
-        async def limited() -> Message:
-            nonlocal size, complete
-            if complete:
-                return await receive()  # the end of the connection is all that can come
-            try:
-                async with asyncio.timeout(deadline - time.monotonic()):
-                    message = await receive()
-            except TimeoutError:
-                sentence = f"the body did not arrive within {self._limits.seconds:g} s"
-                raise HTTPException(408, sentence, _CLOSE) from None
-            size += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
-            if size > self._limits.body_bytes:
-                if not complete:
-                    await _discard(receive, deadline - time.monotonic())
-                raise HTTPException(413, self._too_large, _CLOSE)
-            return message
 
-        return limited
+class _LimitedBody:
+    """A request body, which ends with 413 if it is too large, with 408 if it is too slow.
+
+    Its first bytes are free. The others come out of a budget that all callers share, so that many
+    large bodies at once cannot take all memory; whoever asks for more gets 503.
+    """
+
+    def __init__(
+        self, scope: Scope, receive: Receive, limits: LimitsConfig, shared: ByteBudget
+    ) -> None:
+        self._scope, self._receive, self._limits, self._shared = scope, receive, limits, shared
+        self._size = self._taken = 0
+        self._complete = False
+        self._deadline = time.monotonic() + limits.seconds
+
+    async def receive(self) -> Message:
+        """The next part, or the end of the connection."""
+        if self._complete:
+            return await self._receive()  # the end of the connection is all that can come
+        try:
+            async with asyncio.timeout(self._deadline - time.monotonic()):
+                message = await self._receive()
+        except TimeoutError:
+            sentence = f"the body did not arrive within {self._limits.seconds:g} s"
+            raise HTTPException(408, sentence, _CLOSE) from None
+        if message["type"] == "http.disconnect":
+            raise HTTPException(CLIENT_CLOSED_REQUEST, "the caller is gone")
+        self._size += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        if self._size > self._limits.body_bytes:
+            sentence = f"the body has more than {self._limits.body_bytes} bytes, which is the limit"
+            raise await self._refusal(413, sentence)
+        beyond = max(0, self._size - _FREE_BODY_BYTES) - self._taken
+        if not self._shared.take(beyond):
+            raise await self._refusal(503, TOO_MANY_BYTES, {"retry-after": "1"})
+        self._taken += beyond
+        connection: _Crowd | None = self._scope["state"].get("connection")
+        if self._complete and connection is not None and connection.is_crowded_out:
+            raise HTTPException(503, TOO_MANY, {"retry-after": "1", **_CLOSE})
+        return message
+
+    async def _refusal(
+        self, status: int, sentence: str, headers: dict[str, str] | None = None
+    ) -> HTTPException:
+        """Throw the rest of the body away, and say why."""
+        self.release()
+        if not self._complete:
+            await _discard(self._receive, self._deadline - time.monotonic())
+        return HTTPException(status, sentence, {**_CLOSE, **(headers or {})})
+
+    def release(self) -> None:
+        """Let others have the bytes: the body has been parsed, or is not wanted any more."""
+        self._shared.give_back(self._taken)
+        self._taken = 0
 
 
 async def _discard(receive: Receive, seconds: float) -> None:
@@ -170,6 +272,21 @@ def _log_error(error: Exception) -> None:
     _log.error("%s, in\n%s", type(error).__name__, frames)
 
 
+async def refuse(
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    status: int,
+    sentence: str,
+    headers: dict[str, str] | None = None,
+    seconds: float = _DISCARD_SECONDS,
+) -> None:
+    """Answer with one sentence, after a body that nobody wants has been read for so long."""
+    if header(scope, b"expect") is None:  # with it, the client waits for our answer
+        await _discard(receive, seconds)
+    await send_error(send, status, sentence, headers)
+
+
 async def send_error(
     send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
 ) -> None:
@@ -186,7 +303,14 @@ async def send_error(
     await send({"type": "http.response.body", "body": body})
 
 
-def _header(scope: Scope, name: bytes) -> bytes | None:
+def path_of(scope: Scope) -> str:
+    """The path as the router sees it, without the prefix of a proxy."""
+    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+    return path
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The value of the first header of this name."""
     for key, value in scope["headers"]:
         if key == name:
             found: bytes = value

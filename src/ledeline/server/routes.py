@@ -12,6 +12,7 @@ from ledeline import __version__
 from ledeline.inference.headliner import Headliner, system_name
 from ledeline.server.error_handlers import error_responses
 from ledeline.server.metrics import Metrics
+from ledeline.server.middleware import CLIENT_CLOSED_REQUEST
 from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.schemas import (
     METRICS_SCHEMA,
@@ -23,7 +24,6 @@ from ledeline.server.schemas import (
 )
 from ledeline.server.settings import LimitsConfig
 
-CLIENT_CLOSED_REQUEST: Final = 499  # for the log and the metrics; the client is gone
 # Documents the token in /openapi.json; AccessMiddleware is what checks it.
 _BEARER: Final = HTTPBearer(
     scheme_name="token", description="The server's token.", auto_error=False
@@ -60,6 +60,7 @@ def add_api_routes(
             return Response(status_code=CLIENT_CLOSED_REQUEST)
         return Response(body, media_type=AsciiJSONResponse.media_type)
 
+    @app.head("/v1/model", include_in_schema=False, dependencies=security)
     @app.get(
         "/v1/model",
         name="model",
@@ -75,11 +76,13 @@ def add_api_routes(
 def add_operations_routes(app: FastAPI, metrics: Metrics, *, needs_token: bool) -> None:
     """Add /health, /ready and /metrics."""
 
+    @app.head("/health", include_in_schema=False)
     @app.get("/health", tags=["operation"])
     async def health() -> StatusResponse:
         """Answer while the process is alive."""
         return StatusResponse(status="ok")
 
+    @app.head("/ready", include_in_schema=False)
     @app.get(
         "/ready",
         responses={
@@ -95,6 +98,7 @@ def add_operations_routes(app: FastAPI, metrics: Metrics, *, needs_token: bool) 
         response.status_code = 503
         return StatusResponse(status="busy" if batcher.is_open else "shutting down")
 
+    @app.head("/metrics", include_in_schema=False)
     @app.get(
         "/metrics",
         name="metrics",
