@@ -171,7 +171,11 @@ class TestWorkEnds:
 class TestInnocentCaller:
     @pytest.mark.parametrize("address", ADDRESSES)
     def test_waits_for_few_steps_of_others(self, slow, until, steps: Steps, address) -> None:
-        with slow() as server, sent(server, {**DEAR, "texts": [LONG] * 10}, address):
+        time_enough = LimitsConfig(seconds=600.0)
+        with (
+            slow(limits=time_enough) as server,
+            sent(server, {**DEAR, "texts": [LONG] * 10}, address),
+        ):
             until(lambda: len(steps) > 5)
             for _ in range(3):
                 before = len(steps)
