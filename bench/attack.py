@@ -30,7 +30,7 @@ import tiny
 from attack_dearest import CUT, STARTS, Probe, described_body, reduced, search_dearest
 from attack_kinds import ATTACKS, Attack, Target
 from attack_server import Attacked, scratch
-from attack_watch import Watcher
+from attack_watch import CALM, Watcher
 from ledeline.inference.sample_ledes import LEDES
 from machine import described
 from rows import Column, Rows, Table
@@ -214,7 +214,8 @@ def missed(figures: dict[str, Any]) -> list[str]:
     gone = not figures["alive"]
     slow = figures["p95"] > TIMES * figures["quiet_p95"] + MORE
     wrong = any(status.startswith("5") for status in statuses)
-    late = figures["give_up"] is None or figures["give_up"] > GIVE_UP
+    by_gauges, by_cpu = (figures[name] for name in ("give_up", "give_up_cpu"))
+    late = by_gauges is None or by_gauges > GIVE_UP or by_cpu is None or by_cpu > GIVE_UP + CALM
     wasted = figures["delivered"] is not None and figures["delivered"] < DELIVERED
     health = any(status != "200" for status in figures["pages"]["/health"]["statuses"])
     found = {

@@ -223,13 +223,6 @@ async def unknown_keys(target: Target) -> None:
 ATTACKS: Final = (
     Attack("dearest", over_and_over("dearest", 1), "dearest"),
     Attack("dearest, hung up", hung_up("dearest", 4), "dearest"),
-    Attack(
-        "dearest, deadline",
-        over_and_over("dearest", 1),
-        "dearest",
-        settings=("--limits.seconds=2",),
-        gentle=True,
-    ),
     Attack("dearest, many", over_and_over("dearest", 16), "dearest"),
     Attack("small body", hung_up("small body", 4), "small body"),
     Attack("long texts", over_and_over("long texts", 4), "long texts"),
@@ -242,6 +235,13 @@ ATTACKS: Final = (
     Attack("slow bodies", slow_bodies),
     Attack("unread", unread, "unread", begun="200"),
     Attack("unknown keys", unknown_keys),
+    Attack(
+        "dearest, deadline",
+        over_and_over("dearest", 1),
+        "dearest",
+        settings=("--limits.seconds=2",),
+        gentle=True,
+    ),
     Attack("few descriptors", idle(150), descriptors=64),
 )
 
