@@ -264,7 +264,7 @@ class Search:
             "status": status,
             "price": price,
             "ratio": 1e6 * used / price if price else None,
-            "bytes": len(json.dumps(body)),
+            "bytes": len(json.dumps(body, ensure_ascii=False).encode()),
             "shown": f"{fitted['kind']}, {described_body(body)}",
             "candidate": fitted,
         }

@@ -48,7 +48,7 @@ def post_head(length: int) -> bytes:
 
 def posted(body: dict[str, Any] | bytes) -> bytes:
     """A request for headlines."""
-    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
     return post_head(len(sent)) + sent
 
 

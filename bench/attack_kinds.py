@@ -259,7 +259,7 @@ def wished_bodies(texts: int, characters: int, length: int) -> dict[str, dict[st
     """What the attacks would send if nothing were refused; at most so much of each."""
     text = long_text(characters)
     half = text[:2500]  # of which as many sub-words are read
-    dear, few = {"beam": 50, "min_length": length}, min(length, 100)
+    dear = {"beam": 50, "min_length": length}
     return {
         "dearest": {"texts": [text] * texts, **dear},
         "small body": {"texts": ["Rain fell on Peru."] * texts, **dear},
@@ -267,11 +267,12 @@ def wished_bodies(texts: int, characters: int, length: int) -> dict[str, dict[st
         "heat maps": {"texts": [text], "heat_map": True, "min_length": length},
         "overload, 1 text": {"texts": [half], "beam": 20},
         "overload, 4 texts": {"texts": [half] * 4, "beam": 20},
+        # Signs that have four bytes in a body and twelve in an answer.
         "unread": {
-            "texts": [half] * min(texts, 16),
+            "texts": ["\U0001f600" * (characters * 49 // 50)] * min(texts, 48),
             "heat_map": True,
             "beam": 1,
-            "min_length": few,
+            "max_length": 8,
         },
     }
 
@@ -284,5 +285,5 @@ KNOBS: Final = {
     "heat maps": ("min_length", "beam"),
     "overload, 1 text": ("beam",),
     "overload, 4 texts": ("beam",),
-    "unread": ("texts", "min_length"),
+    "unread": ("max_length", "texts"),
 }
