@@ -21,14 +21,19 @@ HELD = """
 import sys, time
 from pathlib import Path
 from ledeline.inference.headliner import Headliner
-generate_batch, gate = Headliner.generate_batch, Path(sys.argv.pop(1))
-def held(self, texts, *more, **others):
-    if not str(texts[0]).startswith("At least 14"):
+begin, gate = Headliner.begin, Path(sys.argv.pop(1))
+def held(self, ledes, *options):
+    generation = begin(self, ledes, *options)
+    advance = generation.advance
+    def wait():
         (gate.parent / "began").touch()
         while not gate.exists():
             time.sleep(0.01)
-    return generate_batch(self, texts, *more, **others)
-Headliner.generate_batch = held
+        advance()
+    if not ledes[0].text.startswith("At least 14"):
+        generation.advance = wait
+    return generation
+Headliner.begin = held
 from ledeline.cli import main
 sys.argv[0] = "ledeline"
 main()

@@ -18,8 +18,9 @@ pytest.importorskip("uvicorn")
 
 from fastapi import FastAPI
 
-from ledeline.inference.headline import Headline
+from ledeline.inference.generation import Generation
 from ledeline.inference.headliner import DEFAULT_OPTIONS, Headliner, Options
+from ledeline.inference.source_text import SourceText
 from ledeline.server.app import create_app
 from ledeline.server.process import Server, uvicorn_config
 from ledeline.server.settings import ServeConfig, ServerConfig
@@ -37,21 +38,27 @@ class Held(Headliner):
 
     def __init__(self, other: Headliner) -> None:
         super().__init__(other.models, other.precision)
-        self.batches: list[list[object]] = []
+        self.batches: list[list[str | None]] = []
         self.options: list[Options] = []
         self.go = threading.Event()
         self.go.set()
         self.poison: object = None
 
-    def generate_batch(
-        self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
-    ) -> list[Headline]:
-        self.batches.append(list(texts))
+    def begin(self, ledes: Sequence[SourceText], options: Options = DEFAULT_OPTIONS) -> Generation:
+        texts = [one.text for one in ledes]
+        self.batches.append(texts)
         self.options.append(options)
-        assert self.go.wait(PATIENCE)
-        if self.poison in texts:
-            raise ValueError(f"cannot write about {self.poison}")
-        return super().generate_batch(texts, options, first=first)
+        generation = super().begin(ledes, options)
+        advance = generation.advance
+
+        def held() -> None:
+            assert self.go.wait(PATIENCE)
+            if self.poison in texts:
+                raise ValueError(f"cannot write about {self.poison}")
+            advance()
+
+        generation.advance = held  # type: ignore[method-assign]
+        return generation
 
 
 class Answer(NamedTuple):

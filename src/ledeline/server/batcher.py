@@ -72,9 +72,10 @@ class Batcher:
         limits: AdmissionLimits,
         caller_limits: CallerLimits,
         observer: BatchObserver,
+        drain_seconds: float = 0.0,
     ) -> None:
         self._source, self._schedule, self._observer = source, schedule, observer
-        self._limits = limits
+        self._limits, self._drain_seconds = limits, drain_seconds
         self._admission = Admission(schedule, limits, caller_limits)
         self._changed = Condition()
         self._threads: Executor | None = None
@@ -181,6 +182,9 @@ class Batcher:
             with self._changed:
                 self._schedule.charge(batch, time.perf_counter() - began)
                 self._end_turn(batch, failure)
+                for one in {text.request for text in batch.texts}:
+                    if not one.num_unfinished:
+                        one.reply.succeed()
                 self._changed.notify_all()
 
     def _next_slice(self) -> Slice | None:
@@ -249,8 +253,6 @@ class Batcher:
                 if text.batch is batch:  # its caller has not left
                     text.batch = None
                     text.request.put(text, encoded)
-                    if not text.request.num_unfinished:
-                        text.request.reply.succeed()
             return True
         return False
 
@@ -279,20 +281,17 @@ class Batcher:
 
     # --- the end ------------------------------------------------------------------------------
 
-    def drain(self, seconds: float) -> None:
-        """Accept no more texts, and refuse those that wait.
-
-        What cannot end within so many seconds is given up at once, the rest after them.
-        """
+    def drain(self) -> None:
+        """Accept no more texts, refuse those that wait, and give up what cannot end in time."""
         with self._changed:
             self._closed = True
             for one in self._schedule.unfinished():
-                if not one.has_begun or self._admission.seconds(one.remaining) > seconds:
+                late = self._admission.seconds(one.remaining) > self._drain_seconds
+                if late or not one.has_begun:
                     self._fail(one, ServiceUnavailable("the server is shutting down"))
-        asyncio.get_running_loop().call_later(seconds, self._give_up)
 
-    def _give_up(self) -> None:
-        """Give up everything."""
+    def give_up(self) -> None:
+        """Accept no more texts, and give up all others."""
         with self._changed:
             self._closed = True
             for one in self._schedule.unfinished():
@@ -300,7 +299,7 @@ class Batcher:
 
     async def close(self) -> None:
         """Give up everything, and wait for the threads to end."""
-        self._give_up()
+        self.give_up()
         with self._changed:
             self._ended = True
             self._changed.notify_all()

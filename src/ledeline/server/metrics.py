@@ -31,7 +31,7 @@ class Metrics:
         self._num_texts = Counter("ledeline_texts", "Texts answered.", registry=self._registry)
         self._given_up = Counter(
             "ledeline_texts_given_up",
-            "Texts whose search ended because nobody waited any more.",
+            "Texts whose search ended without a headline: nobody waited any more, or it failed.",
             registry=self._registry,
         )
         self._batch_texts = Histogram(

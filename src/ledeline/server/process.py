@@ -21,6 +21,7 @@ from ledeline.core.shipped import SHIPPED_NAME, model_folder
 from ledeline.inference.headliner import Headliner
 from ledeline.model.format.pack import CARD
 from ledeline.server.app import create_app
+from ledeline.server.batcher import Batcher
 from ledeline.server.connection import Connection
 from ledeline.server.connection_pool import ACCEPT_BURST, RESERVE, ConnectionPool
 from ledeline.server.logs import LOGGING, handle_loop_error
@@ -110,9 +111,14 @@ class Server(uvicorn.Server):
 
     def _drain(self, signal_name: str) -> None:
         self._announce(f"{signal_name}: finishing what is running")
-        batcher = getattr(self._app.state, "batcher", None)
+        batcher = self._batcher
         if batcher is not None:
-            batcher.drain(self.config.settings.shutdown_seconds)
+            batcher.drain()
+
+    @property
+    def _batcher(self) -> Batcher | None:
+        """What writes the headlines, once the application has started."""
+        return getattr(self._app.state, "batcher", None)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
         """Wait for answers that are on their way, but no longer than the settings allow."""
@@ -123,7 +129,10 @@ class Server(uvicorn.Server):
             connection.shutdown()
         if self._stop_at is None:
             self._stop_at = loop.time() + self.config.settings.shutdown_seconds
-        await self._wait_until(self._stop_at + _GRACE_SECONDS)  # the batcher has given up by then
+        await self._wait_until(self._stop_at)
+        if self._batcher is not None:
+            self._batcher.give_up()
+        await self._wait_until(loop.time() + _GRACE_SECONDS)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
         await self._wait_until(loop.time() + _GRACE_SECONDS)

@@ -135,8 +135,8 @@ class Schedule:
 
     @property
     def num_searched(self) -> int:
-        """Texts whose search has begun, and that somebody waits for."""
-        return sum(1 for one in self._slices() for _ in one.live)
+        """Texts whose search has begun, and that are not given up yet."""
+        return sum(len(one.dropped) + sum(1 for _ in one.live) for one in self._slices())
 
     @property
     def is_empty(self) -> bool:

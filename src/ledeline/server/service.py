@@ -45,7 +45,9 @@ class HeadlineService:
         )
         admission = AdmissionLimits(settings.limits.waiting, settings.limits.seconds)
         callers = CallerLimits(settings.callers)
-        self.batcher = Batcher(self, schedule, admission, callers, metrics)
+        self.batcher = Batcher(
+            self, schedule, admission, callers, metrics, settings.server.shutdown_seconds
+        )
         self._reader = ThreadPoolExecutor(1, "reader")
         self._num_reading = 0
 
