@@ -24,12 +24,12 @@ def filled(begin: str, unit: str, end: str) -> bytes:
 
 
 DEAR: dict[str, tuple[bytes, str]] = {
-    "80,000 unknown names": (
-        json.dumps({"texts": ["a"], **{f"x{n}": 1 for n in range(80_000)}}).encode(),
+    "60,000 unknown names": (
+        json.dumps({"texts": ["a"], **{f"x{n}": 1 for n in range(60_000)}}).encode(),
         "x0: there is no such field",
     ),
     "unknown names and no texts": (
-        json.dumps({f"x{n}": 1 for n in range(80_000)}).encode(),
+        json.dumps({f"x{n}": 1 for n in range(60_000)}).encode(),
         "texts: is missing",
     ),
     "lists": (filled('{"texts": [', "[]", "]}"), "texts: has 33"),
