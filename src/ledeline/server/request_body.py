@@ -1,8 +1,8 @@
 """How the body of a request becomes Python values: strictly, and without standing still.
 
 The event loop does nothing else meanwhile, so a body of a megabyte must not take long, whatever is
-in it. The JSON parser is fast. What took long were Python's garbage collections during many small
-values, and pydantic's errors, one for each unknown field.
+in it. What took long were numbers and deep lists in Python's own parser, garbage collections while
+many small values were made, and pydantic's errors, one for each unknown field.
 """
 
 import gc
@@ -11,10 +11,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic_core import from_json
 
+from ledeline.server.schemas import HALF_A_PAIR
+
+_DEAR: Final = (b"[", b"{", b",")  # what makes Python's own parser slow
+_MOST_DEAR: Final = 20_000
 _SOME_BODY: Final = b"..."  # stands for a body that is not empty
 
 
@@ -55,8 +60,8 @@ class _ParsedRequest(Request):
         data, self._data = self._data, b""
         try:
             with _without_collections():
-                return _plain(json.loads(data.decode("utf-8")), self._known)
-        except (ValueError, RecursionError):  # ValueError: also a number of very many digits
+                return _plain(_parse(data), self._known)
+        except ValueError:
             invalid = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
             raise NotJSON([invalid]) from None
         finally:
@@ -68,22 +73,45 @@ class NotJSON(RequestValidationError):
     """The body is not JSON in UTF-8."""
 
 
+def _parse(data: bytes) -> Any:
+    """The content of JSON; raises a `ValueError` if it is none, or deeper than 200 lists."""
+    try:
+        return from_json(data, cache_strings="none")
+    except ValueError as error:
+        if "escape" not in str(error):
+            raise
+    # Perhaps half a character. Python's parser takes it, so that the text that has it can be named.
+    if sum(map(data.count, _DEAR)) > _MOST_DEAR:
+        raise HTTPException(422, f"the body: {HALF_A_PAIR}, or another wrong escape")
+    return json.loads(data.decode("utf-8"))
+
+
 def _plain(content: Any, known: frozenset[str]) -> Any:
-    """The content as pydantic shall see it: with one unknown field at most, and 5 for 5.0."""
+    """The content as pydantic shall see it, without what it would only refuse.
+
+    One unknown field is left, values that no field can have become smaller ones of their type, and
+    5.0 becomes 5.
+    """
     if not isinstance(content, dict):
-        return content
+        return [] if isinstance(content, list) else content
     unknown = next((name for name in content if name not in known), None)
-    return {
-        name: int(one) if isinstance(one, float) and one.is_integer() else one
-        for name in (*known, unknown)
-        if name in content
-        for one in (content[name],)
-    }
+    return {name: _field(content[name]) for name in (*known, unknown) if name in content}
+
+
+def _field(content: Any) -> Any:
+    if isinstance(content, float) and content.is_integer():
+        return int(content)
+    if isinstance(content, list):
+        return [one if isinstance(one, str) else None for one in content]
+    return {} if isinstance(content, dict) else content
 
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Let Python collect no garbage: parsed JSON has no cycles, and there can be much of it."""
+    """Let Python collect no garbage: parsed JSON has no cycles, and there can be much of it.
+
+    When collections are allowed again, as little of it as possible should be left.
+    """
     if not gc.isenabled():
         yield
         return
