@@ -1,6 +1,6 @@
 """The texts of many callers, searched by a few threads.
 
-Admitted requests wait in a `FairSchedule`, which shares the time fairly. Each thread takes a slice of
+Admitted requests wait in a `FairSchedule`, which shares the time. Each thread takes a slice of
 texts, searches for a few milliseconds, and asks again whose turn it is. When a caller leaves or its
 time is over, its texts are given up at the next step. One lock guards the schedule; callers live in
 the event loop, and are answered there.
