@@ -610,19 +610,34 @@ def nasty_input(folder: Path, *, flat: bool) -> Path:
     return written(folder, "in.jsonl", "\n".join(lines))
 
 
+@pytest.mark.parametrize("tail", [b"", b"\0", b"\0" * 5000], ids=["cut", "NUL", "many NULs"])
 @pytest.mark.parametrize(
     ("output", "as_json"), [(name, False) for name in TEXT_OUTPUTS] + [("out.jsonl", True)]
 )
-def test_cut_anywhere_and_resumed_it_is_as_if_never_cut(tmp_path, small_windows, output, as_json):
+def test_cut_anywhere_and_resumed_it_is_as_if_never_cut(
+    tmp_path, small_windows, output, as_json, tail
+):
     given = nasty_input(tmp_path, flat=output == "out.tsv")
     path = tmp_path / output
     run(given, path, as_json=as_json)
     whole = path.read_bytes()
     assert whole.count(b"\n") >= 5
     for length in range(len(whole) + 1):
-        path.write_bytes(whole[:length])
+        path.write_bytes(whole[:length] + tail)  # NULs are what a crash of the machine leaves
         run(given, path, as_json=as_json, resume=True)
         assert path.read_bytes() == whole, length
+
+
+def test_nuls_that_are_not_at_the_end_are_not_from_this_input(tmp_path):
+    given = nasty_input(tmp_path, flat=False)
+    path = tmp_path / "out.jsonl"
+    run(given, path)
+    whole = path.read_bytes()
+    for broken in (b"\0" * 9 + whole, whole[:-9] + b"\0" * 9 + b"\n", b"x" + b"\0" * 9):
+        path.write_bytes(broken)
+        with pytest.raises(CorpusError, match="not from this input"):
+            run(given, path, resume=True)
+        assert path.read_bytes() == broken
 
 
 @pytest.mark.parametrize("output", ["out.csv", "out.tsv", "out.jsonl"])

@@ -16,7 +16,7 @@ from ledeline.inference.source_text import SourceText
 from ledeline.server.admission import MIN_RETRY_AFTER, AdmissionLimits, ServiceUnavailable
 from ledeline.server.batcher import Batcher, Load
 from ledeline.server.callers import CallerLimits, TooManyRequests
-from ledeline.server.schedule import Schedule, SliceLimits
+from ledeline.server.schedule import FairSchedule, SliceLimits
 from ledeline.server.settings import CallersConfig
 
 PLAIN = Options()
@@ -103,7 +103,7 @@ class Desk:
         **callers: Any,
     ) -> None:
         self.writer, self.watcher = writer, Watcher()
-        schedule = Schedule(SliceLimits(texts, 10_000, 10_000), window, 8, 4)
+        schedule = FairSchedule(SliceLimits(texts, 10_000, 10_000), window, 8, 4)
         limits = AdmissionLimits(most, seconds)
         of_caller = CallerLimits(CallersConfig(**callers))
         self.batcher = Batcher(writer, schedule, limits, of_caller, self.watcher, drain_seconds)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 ONE = {"texts": ["Rain fell."], "beam": 1, "max_length": 3}
 JSON = "application/json"
-NOT_JSON = "the body is not JSON"
+NOT_JSON = "the body is not JSON in UTF-8"
 NO_OBJECT = "the body: must be a JSON object, sent as application/json"
 TOO_LARGE = "the body has more than 1000000 bytes, which is the limit"
 MEGABYTES = b" " * 10_000_000
@@ -79,6 +79,10 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
     "UTF-8 cut off": (with_text(b"Rain \xe2\x82"), 400, NOT_JSON),
     "a NUL byte in a text": (with_text(b"Rain \x00 fell."), 400, NOT_JSON),
     "nothing but NUL bytes": (b"\x00" * 100, 400, NOT_JSON),
+    "UTF-16": (asked().decode().encode("utf-16"), 400, NOT_JSON),
+    "UTF-16 without a mark": (asked().decode().encode("utf-16-le"), 400, NOT_JSON),
+    "UTF-32": (asked().decode().encode("utf-32"), 400, NOT_JSON),
+    "a mark before UTF-8": (asked().decode().encode("utf-8-sig"), 400, NOT_JSON),
     "half a character, escaped": (
         with_text(rb"Rain \ud800 fell."),
         422,

@@ -10,7 +10,7 @@ pytest.importorskip("uvicorn")
 from ledeline.config import SearchConfig
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
-from ledeline.server.schedule import QueuedRequest, Schedule, Slice, SliceLimits
+from ledeline.server.schedule import FairSchedule, QueuedRequest, Slice, SliceLimits
 
 WIDE = SliceLimits(texts=16, subwords=10_000, hypotheses=10_000)
 
@@ -35,14 +35,14 @@ def names(batch: Slice | None) -> list[str]:
     return [str(one.source.text) for one in batch.texts]
 
 
-def scheduled(*requests: QueuedRequest, limits: SliceLimits = WIDE, **more: float) -> Schedule:
-    schedule = Schedule(limits, more.get("window", 0.0), int(more.get("slices", 100)), 4)
+def scheduled(*requests: QueuedRequest, limits: SliceLimits = WIDE, **more: float) -> FairSchedule:
+    schedule = FairSchedule(limits, more.get("window", 0.0), int(more.get("slices", 100)), 4)
     for one in requests:
         schedule.add(one)
     return schedule
 
 
-def all_slices(schedule: Schedule, num_idle: int = 1) -> list[list[str]]:
+def all_slices(schedule: FairSchedule, num_idle: int = 1) -> list[list[str]]:
     found = []
     while (batch := schedule.next(1.0, num_idle).batch) is not None:
         found.append(names(batch))

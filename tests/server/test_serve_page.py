@@ -131,9 +131,11 @@ def test_settings_can_be_read_and_fit_those_of_proxies(tmp_path: Path) -> None:
         path.write_text(text)
         read.append(load(ServeConfig, path, ["--limits.texts=16"]))
         assert read[-1].limits.texts == 16
-    plain, proxied = read
+    plain, callers, proxied = read
     assert plain.limits.beam == 20
+    assert callers.callers.texts_in_work == 128
     assert proxied.server.prefix == "/ledeline"
+    assert f"server_name {proxied.server.hosts[0]};" in "".join(of("nginx"))
     nginx, caddy = "".join(of("nginx")), "".join(of("caddy"))
     kept = re.findall(r"keepalive_timeout (\d+)s", nginx) + re.findall(r"keepalive (\d+)s", caddy)
     waits = re.findall(r"read_timeout (\d+)s", nginx) + re.findall(r"er_timeout (\d+)s", caddy)
@@ -189,8 +191,9 @@ def test_the_commands_start_and_stop_a_server(tmp_path: Path) -> None:
 
 def test_the_unit_is_one_to_systemd(tmp_path: Path) -> None:
     (text,) = of("ini")
-    shutdown = ServeConfig().server.shutdown_seconds
-    assert int(re.findall(r"TimeoutStopSec=(\d+)", text)[0]) > shutdown
+    server = ServeConfig().server
+    assert int(re.findall(r"TimeoutStopSec=(\d+)", text)[0]) > server.shutdown_seconds
+    assert int(re.findall(r"LimitNOFILE=(\d+)", text)[0]) > 2 * server.connections
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not there")

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from ledeline.server.callers import CallerLimits
-from ledeline.server.schedule import QueuedRequest, Schedule
+from ledeline.server.schedule import FairSchedule, QueuedRequest
 
 MIN_RETRY_AFTER: Final = 1.0  # seconds
 _SMOOTHING: Final = 0.1  # of the running mean of the seconds per unit
@@ -35,7 +35,7 @@ class Admission:
     """Admits requests to a schedule, and reckons how long they take."""
 
     def __init__(
-        self, schedule: Schedule, limits: AdmissionLimits, caller_limits: CallerLimits
+        self, schedule: FairSchedule, limits: AdmissionLimits, caller_limits: CallerLimits
     ) -> None:
         self._schedule, self._limits, self._caller_limits = schedule, limits, caller_limits
         self.num_threads = 1
@@ -108,7 +108,7 @@ class Admission:
         for one in others:
             if one.caller != request.caller:
                 by_caller[one.caller] = by_caller.get(one.caller, 0.0) + one.remaining
-            elif one.rank < request.rank or one.has_begun:
+            elif one.rank < request.rank:
                 own += one.remaining
         return self.seconds(own + sum(min(own, units) for units in by_caller.values()))
 

@@ -13,6 +13,7 @@ from ledeline.server.error_handlers import add_error_handlers
 from ledeline.server.host_check import HostMiddleware, plain_origins
 from ledeline.server.metrics import Metrics
 from ledeline.server.middleware import AccessMiddleware, CapacityMiddleware, ResponseMiddleware
+from ledeline.server.request_body import ParsedRoute
 from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.routes import add_api_routes, add_operations_routes, describe_model
 from ledeline.server.service import HeadlineService
@@ -39,6 +40,7 @@ def create_app(
         lifespan=_lifespan(headliner, settings, metrics),
         default_response_class=AsciiJSONResponse,
     )
+    app.router.route_class = ParsedRoute
     add_error_handlers(app)
     add_page_routes(app)
     model = describe_model(headliner, settings.limits, card)

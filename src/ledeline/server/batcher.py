@@ -1,6 +1,6 @@
 """The texts of many callers, searched by a few threads.
 
-Admitted requests wait in a `Schedule`, which shares the time fairly. Each thread takes a slice of
+Admitted requests wait in a `FairSchedule`, which shares the time. Each thread takes a slice of
 texts, searches for a few milliseconds, and asks again whose turn it is. When a caller leaves or its
 time is over, its texts are given up at the next step. One lock guards the schedule; callers live in
 the event loop, and are answered there.
@@ -19,7 +19,7 @@ from ledeline.inference.source_text import SourceText
 from ledeline.server.admission import Admission, AdmissionLimits, ServiceUnavailable
 from ledeline.server.callers import CallerLimits
 from ledeline.server.memory import release_memory
-from ledeline.server.schedule import QueuedRequest, Schedule, Slice
+from ledeline.server.schedule import FairSchedule, QueuedRequest, Slice
 
 _TURN: Final = 0.010  # seconds of work until the next question whose turn it is
 _REST: Final = 1.0  # seconds without work after which memory is given back
@@ -68,7 +68,7 @@ class Batcher:
     def __init__(
         self,
         source: HeadlineSource,
-        schedule: Schedule,
+        schedule: FairSchedule,
         limits: AdmissionLimits,
         caller_limits: CallerLimits,
         observer: BatchObserver,

@@ -14,6 +14,7 @@ from ledeline.server.responses import AsciiJSONResponse
 from ledeline.server.schemas import ErrorResponse, describe_validation_error
 
 MAX_FIELD_NAME: Final = 60  # characters of a field's name that an error message repeats
+NOT_JSON: Final = "the body is not JSON in UTF-8"
 DESCRIPTIONS: Final = {
     400: "The body is not JSON.",
     401: "A token is needed.",
@@ -41,7 +42,7 @@ def add_error_handlers(app: FastAPI) -> None:
     async def invalid_request(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return _error(400, "the body is not JSON")
+            return _error(400, NOT_JSON)
         field = ".".join(str(part)[:MAX_FIELD_NAME] for part in first["loc"][1:]) or "the body"
         return _error(422, f"{field}: {describe_validation_error(first)}")
 
@@ -67,7 +68,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_error(_: Request, error: HTTPException) -> Response:
-        sentence = "the body is not JSON in UTF-8" if error.status_code == 400 else error.detail
+        sentence = NOT_JSON if error.status_code == 400 else error.detail
         return _error(error.status_code, sentence, error.headers)
 
 

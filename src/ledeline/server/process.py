@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 import os
 import signal
 import socket
@@ -188,6 +189,8 @@ def serve(settings: ServeConfig, announce: Callable[[str], None]) -> None:
         *folders, precision=settings.model.precision, device=settings.model.device
     )
     app = create_app(headliner, settings, tokens, _card(model_folder(folders[0])))
+    gc.collect()
+    gc.freeze()  # else every full collection looks at all of torch again, which takes 70 ms
     fitting, reserve = fit_open_files(settings.server, announce)
     config = uvicorn_config(app, fitting, LOGGING, reserve)
     asyncio.run(_run(Server(config, app, announce)))

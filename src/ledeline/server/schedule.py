@@ -116,7 +116,7 @@ class Turn(NamedTuple):
     wait: float | None = None
 
 
-class Schedule:
+class FairSchedule:
     """The queue, the slices that were put aside, and the time that each caller has had."""
 
     def __init__(self, limits: SliceLimits, window: float, max_slices: int, min_texts: int) -> None:

@@ -247,6 +247,7 @@ def _heat_map(alignment: Alignment) -> dict[str, Any]:
 
 # --- invalid requests ---------------------------------------------------------------------------
 
+HALF_A_PAIR: Final = "is not valid Unicode: it has half of a surrogate pair"
 _VALIDATION_MESSAGES: Final = {
     "missing": "is missing",
     "model_attributes_type": "must be a JSON object, sent as application/json",
@@ -260,7 +261,7 @@ _VALIDATION_MESSAGES: Final = {
     "string_too_long": "is longer than {max_length} characters, which is the limit",
     "less_than_equal": "must be at most {le}",
     "greater_than_equal": "must be at least {ge}",
-    "string_unicode": "is not valid Unicode: it has half of a surrogate pair",
+    "string_unicode": HALF_A_PAIR,
 }
 
 

@@ -18,7 +18,7 @@ from ledeline.server.memory import bound_memory
 from ledeline.server.metrics import Metrics
 from ledeline.server.price import check_min_length, check_price, text_price
 from ledeline.server.responses import encode_headline, join_headlines
-from ledeline.server.schedule import Schedule, SliceLimits
+from ledeline.server.schedule import FairSchedule, SliceLimits
 from ledeline.server.schemas import HeadlinesRequest
 from ledeline.server.settings import ServeConfig
 
@@ -40,7 +40,7 @@ class HeadlineService:
         self._num_threads = num_threads() if headliner.on_cpu else 1
         batching = settings.batching
         limits = SliceLimits(batching.texts, _SUBWORDS[device], _HYPOTHESES[device])
-        schedule = Schedule(
+        schedule = FairSchedule(
             limits, batching.window_ms / 1000, 4 * self._num_threads + 4, MIN_SOURCES_PER_THREAD
         )
         admission = AdmissionLimits(settings.limits.waiting, settings.limits.seconds)

@@ -120,6 +120,7 @@ def _lines(file: BinaryIO, form: Format) -> Iterator[bytes]:
         if _is_whole(line, form):
             yield line
             line = b""
+    line = line.rstrip(b"\0")  # the file had grown when the machine crashed, but was not written
     if line:
         yield line
 

@@ -1,0 +1,122 @@
+"""How the body of a request becomes Python values: strictly, and without standing still.
+
+The event loop does nothing else meanwhile, so a body of a megabyte must not take long, whatever is
+in it. What took long were numbers and deep lists in Python's own parser, garbage collections while
+many small values were made, and pydantic's errors, one for each unknown field.
+"""
+
+import gc
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from fastapi import HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
+
+from ledeline.server.schemas import HALF_A_PAIR
+
+_DEAR: Final = (b"[", b"{", b",")  # what makes Python's own parser slow
+_MOST_DEAR: Final = 20_000
+_SOME_BODY: Final = b"..."  # stands for a body that is not empty
+
+
+class ParsedRoute(APIRoute):
+    """A route whose body is parsed here."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        """FastAPI's handler, with another kind of request."""
+        handle = super().get_route_handler()
+        model: Any = self.body_field.field_info.annotation if self.body_field else None
+        known = frozenset(getattr(model, "model_fields", ()))
+
+        async def parse_and_handle(request: Request) -> Response:
+            return await handle(_ParsedRequest(request, known))
+
+        return parse_and_handle
+
+
+class _ParsedRequest(Request):
+    """A request that forgets its body as soon as it has been parsed.
+
+    FastAPI keeps what `body` returns until the answer is sent, so that gets only a stand-in.
+    """
+
+    def __init__(self, request: Request, known: frozenset[str]) -> None:
+        super().__init__(request.scope, request.receive)
+        self._known, self._data = known, b""
+
+    async def body(self) -> bytes:
+        """Read the body; returns something that is empty if the body is."""
+        if not hasattr(self, "_body"):
+            self._data = await super().body()
+            self._body = _SOME_BODY if self._data else b""
+        return self._body
+
+    async def json(self) -> Any:
+        """Parse the body."""
+        data, self._data = self._data, b""
+        try:
+            with _without_collections():
+                return _plain(_parse(data), self._known)
+        except ValueError:
+            invalid = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
+            raise NotJSON([invalid]) from None
+        finally:
+            if (share := self.scope.get("state", {}).get("body")) is not None:
+                share.release()
+
+
+class NotJSON(RequestValidationError):
+    """The body is not JSON in UTF-8."""
+
+
+def _parse(data: bytes) -> Any:
+    """The content of JSON; raises a `ValueError` if it is none, or deeper than 200 lists."""
+    try:
+        return from_json(data, cache_strings="none")
+    except ValueError as error:
+        if "escape" not in str(error):
+            raise
+    # Perhaps half a character. Python's parser takes it, so that the text that has it can be named.
+    if sum(map(data.count, _DEAR)) > _MOST_DEAR:
+        raise HTTPException(422, f"the body: {HALF_A_PAIR}, or another wrong escape")
+    return json.loads(data.decode("utf-8"))
+
+
+def _plain(content: Any, known: frozenset[str]) -> Any:
+    """The content as pydantic shall see it, without what it would only refuse.
+
+    One unknown field is left, values that no field can have become smaller ones of their type, and
+    5.0 becomes 5.
+    """
+    if not isinstance(content, dict):
+        return [] if isinstance(content, list) else content
+    unknown = next((name for name in content if name not in known), None)
+    return {name: _field(content[name]) for name in (*known, unknown) if name in content}
+
+
+def _field(content: Any) -> Any:
+    if isinstance(content, float) and content.is_integer():
+        return int(content)
+    if isinstance(content, list):
+        return [one if isinstance(one, str) else None for one in content]
+    return {} if isinstance(content, dict) else content
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Let Python collect no garbage: parsed JSON has no cycles, and there can be much of it.
+
+    When collections are allowed again, as little of it as possible should be left.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,125 @@
+"""Bodies that are dear to parse, numbers that are whole, and what is kept of a body."""
+
+import gc
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn")
+
+from ledeline.server import request_body
+from ledeline.server.request_body import _plain
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+KIND = {"Content-Type": "application/json"}
+MEGABYTE = 1_000_000
+
+
+def filled(begin: str, unit: str, end: str) -> bytes:
+    number = (MEGABYTE - len(begin) - len(end)) // (len(unit) + 1)
+    return (begin + ",".join([unit] * number) + end).encode()
+
+
+DEAR: dict[str, tuple[bytes, str]] = {
+    "60,000 unknown names": (
+        json.dumps({"texts": ["a"], **{f"x{n}": 1 for n in range(60_000)}}).encode(),
+        "x0: there is no such field",
+    ),
+    "unknown names and no texts": (
+        json.dumps({f"x{n}": 1 for n in range(60_000)}).encode(),
+        "texts: is missing",
+    ),
+    "lists": (filled('{"texts": [', "[]", "]}"), "texts: has 33"),
+    "objects": (filled('{"texts": [', "{}", "]}"), "texts: has 33"),
+    "numbers": (filled('{"texts": [', "1e9", "]}"), "texts: has 24"),
+    "lists as a beam": (
+        filled('{"texts": ["a"], "beam": [', "[]", "]}"),
+        "beam: must be a whole number",
+    ),
+    "half a character among lists": (
+        filled('{"texts": ["\\ud800",', "[]", "]}"),
+        "the body: is not valid Unicode",
+    ),
+    "a name again and again": (filled("{", '"texts": 1', "}"), "texts: must be a list"),
+}
+
+
+@pytest.fixture(scope="module")
+def server(serve) -> Iterator[Any]:
+    with serve() as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", DEAR)
+def test_dear_bodies_are_refused_with_few_errors(
+    server, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, sentence = DEAR[name]
+    seen, collections = [], []
+
+    def plain(content: Any, known: frozenset[str]) -> Any:
+        seen.append(_plain(content, known))
+        return seen[-1]
+
+    def collected(phase: str, _about: Any) -> None:
+        collections.append((phase, gc.isenabled()))
+
+    monkeypatch.setattr(request_body, "_plain", plain)
+    gc.callbacks.append(collected)
+    try:
+        found = server.ask("/v1/headlines", body=body, headers=KIND)
+    finally:
+        gc.callbacks.remove(collected)
+    assert (found.status, found.detail[: len(sentence)]) == (422, sentence)
+    assert len(found.body) < 500
+    assert gc.isenabled()
+    assert all(enabled for _, enabled in collections)
+    if not seen:  # refused before
+        return
+    assert len(seen[0]) <= 15  # fields, so pydantic has no more errors to make
+    lists = [value for value in seen[0].values() if isinstance(value, list)]
+    assert not any(isinstance(one, list | dict) for value in lists for one in value)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [("2", 200), ("2.0", 200), ("2e0", 200), ("20e-1", 200), ("2.5", 422), ("1e400", 422)]
+    + [("true", 422), ('"2"', 422), ("[2.0]", 422), ("NaN", 422), ("0.0", 422), ("-0.0", 422)],
+)
+def test_a_whole_number_may_have_a_point(server, number: str, status: int) -> None:
+    body = f'{{"texts": ["Rain."], "max_length": 3, "beam": {number}}}'.encode()
+    assert server.ask("/v1/headlines", body=body, headers=KIND).status == status
+
+
+@pytest.mark.parametrize("depth", [3, 150, 250, 100_000])
+def test_deep_lists(server, depth: int) -> None:
+    body = b'{"texts": %s"a"%s}' % (b"[" * depth, b"]" * depth)
+    found = server.ask("/v1/headlines", body=body, headers=KIND)
+    assert found.status == (422 if depth < 200 else 400)
+    assert found.detail.startswith("texts.0: must be" if depth < 200 else "the body is not JSON")
+
+
+def test_only_what_is_known_and_one_unknown_name_are_kept() -> None:
+    known = frozenset({"beam", "texts"})
+    found = _plain({"a": 1, "texts": ["a", [2.0], {}], "b": 2, "beam": 3.0}, known)
+    assert found == {"texts": ["a", None, None], "beam": 3, "a": 1}
+    assert type(found["beam"]) is int
+    assert _plain([{"a": 1}], known) == []
+    assert _plain({}, known) == {}
+
+
+def test_a_body_that_was_parsed_is_forgotten(server, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    init = request_body._ParsedRequest.__init__
+
+    def remember(self: Any, *arguments: Any) -> None:
+        init(self, *arguments)
+        made.append(self)
+
+    monkeypatch.setattr(request_body._ParsedRequest, "__init__", remember)
+    body = json.dumps({"texts": ["Rain."], "beam": 1, "max_length": 3}).encode().ljust(900_000)
+    assert server.ask("/v1/headlines", body=body, headers=KIND).status == 200
+    assert [len(one._body) + len(one._data) for one in made] == [3]
