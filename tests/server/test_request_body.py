@@ -3,6 +3,7 @@
 import gc
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -100,6 +101,20 @@ def test_deep_lists(server, depth: int) -> None:
     found = server.ask("/v1/headlines", body=body, headers=KIND)
     assert found.status == (422 if depth < 200 else 400)
     assert found.detail.startswith("texts.0: must be" if depth < 200 else "the body is not JSON")
+
+
+@pytest.mark.parametrize("sent", [b"", b"%x\r\n%s\r\n" % (1_500_000, b" " * 1_500_000)])
+def test_a_body_that_nobody_asked_for(server, until, caplog, sent: bytes) -> None:
+    """A page asks for the end of the connection while it is sent, and would get the body."""
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for _ in range(5):
+        with server.open() as caller, suppress(ConnectionError):
+            caller.sendall(head + sent)
+            assert caller.recv(12) in (b"HTTP/1.1 200", b"")
+        with server.open() as caller, suppress(ConnectionError):
+            caller.sendall(head + sent)
+    until(lambda: len(server.server.server_state.tasks) == 0)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 def test_only_what_is_known_and_one_unknown_name_are_kept() -> None:

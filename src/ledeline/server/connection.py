@@ -101,6 +101,8 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Join the pool, and wait for a request."""
         super().connection_made(transport)
+        if self.client is None and (peer := transport.get_extra_info("peername")):
+            self.client = peer[:2]  # it is gone already, but was there when it was accepted
         self.network = caller_network(self.client[0] if self.client else None)
         if hasattr(transport, "max_size"):
             transport.max_size = _READ_BYTES

@@ -171,10 +171,10 @@ class AccessMiddleware:
             seconds = self._limits.seconds
             await refuse(scope, receive, send, 413, self._too_large, seconds=seconds)
         else:
-            body = _LimitedBody(scope, receive, self._limits, self._shared_bytes)
+            body = LimitedBody(scope, receive, send, self._limits, self._shared_bytes)
             scope["state"]["body"] = body
             try:
-                await self._app(scope, body.receive, send)
+                await self._app(scope, body.receive, body.send)
             finally:
                 body.release()
 
@@ -199,55 +199,67 @@ class AccessMiddleware:
         return found
 
 
-class _LimitedBody:
-    """A request body, which ends with 413 if it is too large, with 408 if it is too slow.
+class LimitedBody:
+    """A request body that ends early if it is too large or too slow; `refusal` then says why.
 
     Its first bytes are free. The others come out of a budget that all callers share, so that many
     large bodies at once cannot take all memory; whoever asks for more gets 503.
+
+    For the application, a body that ends early is a caller that is gone, because it also asks for
+    the end of the connection while it answers.
     """
 
     def __init__(
-        self, scope: Scope, receive: Receive, limits: LimitsConfig, shared: ByteBudget
+        self, scope: Scope, receive: Receive, send: Send, limits: LimitsConfig, shared: ByteBudget
     ) -> None:
-        self._scope, self._receive, self._limits, self._shared = scope, receive, limits, shared
+        self._scope, self._receive, self._send = scope, receive, send
+        self._limits, self._shared = limits, shared
         self._size = self._taken = 0
-        self._complete = False
+        self._complete = self._answered = False
         self._deadline = time.monotonic() + limits.seconds
+        self.refusal = HTTPException(CLIENT_CLOSED_REQUEST, "the caller is gone")
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; what arrives from now on is of no interest."""
+        self._answered = True
+        await self._send(message)
 
     async def receive(self) -> Message:
-        """The next part, or the end of the connection."""
-        if self._complete:
+        """The next part, or the end of the connection or of our patience."""
+        if self._complete or self._answered:
             return await self._receive()  # the end of the connection is all that can come
         try:
             async with asyncio.timeout(self._deadline - time.monotonic()):
                 message = await self._receive()
         except TimeoutError:
             sentence = f"the body did not arrive within {self._limits.seconds:g} s"
-            raise HTTPException(408, sentence, _CLOSE) from None
-        if message["type"] == "http.disconnect":
-            raise HTTPException(CLIENT_CLOSED_REQUEST, "the caller is gone")
+            return await self._refuse(408, sentence, discards=False)
         self._size += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         if self._size > self._limits.body_bytes:
             sentence = f"the body has more than {self._limits.body_bytes} bytes, which is the limit"
-            raise await self._refusal(413, sentence)
+            return await self._refuse(413, sentence)
         beyond = max(0, self._size - _FREE_BODY_BYTES) - self._taken
         if not self._shared.take(beyond):
-            raise await self._refusal(503, TOO_MANY_BYTES, {"retry-after": "1"})
+            return await self._refuse(503, TOO_MANY_BYTES, retry=True)
         self._taken += beyond
         connection: _Crowd | None = self._scope["state"].get("connection")
         if self._complete and connection is not None and connection.is_crowded_out:
-            raise HTTPException(503, TOO_MANY, {"retry-after": "1", **_CLOSE})
+            return await self._refuse(503, TOO_MANY, retry=True)
         return message
 
-    async def _refusal(
-        self, status: int, sentence: str, headers: dict[str, str] | None = None
-    ) -> HTTPException:
-        """Throw the rest of the body away, and say why."""
+    async def _refuse(
+        self, status: int, sentence: str, *, retry: bool = False, discards: bool = True
+    ) -> Message:
+        """Throw the rest of the body away, unless that is what took too long."""
         self.release()
-        if not self._complete:
+        if self._answered:
+            return await self.receive()
+        headers = {**_CLOSE, "retry-after": "1"} if retry else _CLOSE
+        self.refusal = HTTPException(status, sentence, headers)
+        if discards and not self._complete:
             await _discard(self._receive, self._deadline - time.monotonic())
-        return HTTPException(status, sentence, {**_CLOSE, **(headers or {})})
+        return {"type": "http.disconnect"}
 
     def release(self) -> None:
         """Let others have the bytes: the body has been parsed, or is not wanted any more."""

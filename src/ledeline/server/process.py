@@ -29,6 +29,7 @@ from ledeline.server.open_files import fit_open_files
 from ledeline.server.settings import ServeConfig, ServerConfig, find_tokens
 
 KERNEL_BACKLOG: Final = 1024  # connections that wait to be accepted
+KERNEL_BUFFER: Final = 2**17  # bytes each way; left alone, it grows to megabytes a connection
 HEALTH_CONNECTIONS: Final = 32  # at the port for probes
 _GRACE_SECONDS: Final = 0.15  # for each of the last steps: answers, callers that are gone, threads
 _POLL_SECONDS: Final = 0.02
@@ -165,6 +166,9 @@ async def _bind(host: str, port: int | None) -> list[socket.socket]:
         raise ConfigError(f"cannot listen on {host}:{port}: {why}") from None
     sockets = [one.dup() for one in listener.sockets]
     listener.close()
+    for one in sockets:  # connections inherit it
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BUFFER)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KERNEL_BUFFER)
     return sockets
 
 

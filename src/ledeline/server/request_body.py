@@ -15,7 +15,9 @@ from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
 
+from ledeline.server.middleware import LimitedBody
 from ledeline.server.schemas import HALF_A_PAIR
 
 _DEAR: Final = (b"[", b"{", b",")  # what makes Python's own parser slow
@@ -47,11 +49,15 @@ class _ParsedRequest(Request):
     def __init__(self, request: Request, known: frozenset[str]) -> None:
         super().__init__(request.scope, request.receive)
         self._known, self._data = known, b""
+        self._limited: LimitedBody = request.scope["state"]["body"]
 
     async def body(self) -> bytes:
         """Read the body; returns something that is empty if the body is."""
         if not hasattr(self, "_body"):
-            self._data = await super().body()
+            try:
+                self._data = await super().body()
+            except ClientDisconnect:
+                raise self._limited.refusal from None
             self._body = _SOME_BODY if self._data else b""
         return self._body
 
@@ -65,8 +71,7 @@ class _ParsedRequest(Request):
             invalid = {"type": "json_invalid", "loc": ("body",), "msg": "", "input": None}
             raise NotJSON([invalid]) from None
         finally:
-            if (share := self.scope.get("state", {}).get("body")) is not None:
-                share.release()
+            self._limited.release()
 
 
 class NotJSON(RequestValidationError):
