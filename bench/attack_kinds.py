@@ -160,7 +160,7 @@ def idle(connections: int) -> Callable[[Target], Coroutine[Any, Any, None]]:
 async def slow_bodies(target: Target) -> None:
     """A thousand bodies of which all but the end is there, and the end comes byte by byte."""
     head, loop = post_head(len(BEGINNING) + 50_000), asyncio.get_running_loop()
-    gate = asyncio.Semaphore(20)  # that send their beginnings at the same time
+    gate = asyncio.Semaphore(1)  # beginnings come one after the other, a gigabit a second
 
     async def one() -> None:
         own = socket.socket()  # sent from one buffer for all, so that we stay small
@@ -173,6 +173,7 @@ async def slow_bodies(target: Target) -> None:
                 await loop.sock_sendall(own, head)
                 async with asyncio.timeout(10):
                     await loop.sock_sendall(own, BEGINNING)
+                await asyncio.sleep(8 * len(BEGINNING) / 1e9)
             target.statuses["begun"] += 1
             while not target.last:
                 await asyncio.sleep(1)
