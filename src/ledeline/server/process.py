@@ -27,6 +27,7 @@ from ledeline.server.connection_pool import ACCEPT_BURST, RESERVE, ConnectionPoo
 from ledeline.server.logs import LOGGING, handle_loop_error
 from ledeline.server.open_files import fit_open_files
 from ledeline.server.settings import ServeConfig, ServerConfig, find_tokens
+from ledeline.server.turns import Turns
 
 KERNEL_BACKLOG: Final = 1024  # connections that wait to be accepted
 KERNEL_BUFFER: Final = 2**17  # bytes each way; left alone, it grows to megabytes a connection
@@ -39,7 +40,7 @@ class ServerSetup(uvicorn.Config):
     """uvicorn's configuration, with our settings and the pool of connections."""
 
     def __init__(self, settings: ServerConfig, pool: ConnectionPool, **options: Any) -> None:
-        protocol = functools.partial(Connection, pool=pool)
+        protocol = functools.partial(Connection, pool=pool, turns=Turns())
         super().__init__(http=protocol, **options)  # type: ignore[arg-type]
         self.settings, self.pool = settings, pool
 
@@ -75,6 +76,7 @@ class Server(uvicorn.Server):
         if not self.started:
             return
         pool = ConnectionPool(HEALTH_CONNECTIONS, send_seconds=settings.send_seconds)
+        turns = Turns()
         for one in health:
             listener = await loop.create_server(
                 lambda: Connection(
@@ -82,6 +84,7 @@ class Server(uvicorn.Server):
                     self.server_state,
                     self.lifespan.state,
                     pool=pool,
+                    turns=turns,
                     operations_only=True,
                 ),
                 sock=one,
