@@ -157,8 +157,8 @@ def test_the_spm_weight_of_a_type_is_at_its_most_attended_place():
     source = [2, 1, 2, 3]
     attention = np.array([[0.1, 0.2, 0.6, 0.1], [0.4, 0.1, 0.4, 0.1]])
     expected = [[0.0, 0.1, 0.6, 0.3], [0.0, 0.5, 0.0, 0.0]]
-    assert spm_weights(q, source, attention).tolist() == expected
-    tied = spm_weights(np.array([[0.0, 0.0, 1.0, 0.0]]), source, attention[1:])
+    assert spm_weights(q[:, source], source, attention).tolist() == expected
+    tied = spm_weights(np.array([[1.0, 0.0, 1.0, 0.0]]), source, attention[1:])
     assert tied.tolist() == [[1.0, 0.0, 0.0, 0.0]]  # of equal places the first
 
 

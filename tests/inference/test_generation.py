@@ -114,4 +114,4 @@ def test_a_repeated_type_belongs_to_the_place_with_most_attention() -> None:
         same = source[:, None] == source
         best = np.where(same, attention[:, None, :], -1).argmax(-1)
         expected = np.where(best == np.arange(len(source)), q[:, source], 0)
-        assert (spm_weights(q, source.tolist(), attention) == expected).all()
+        assert (spm_weights(q[:, source], source.tolist(), attention) == expected).all()

@@ -5,7 +5,7 @@ weights of words. Legend: I source length, J headline length, V vocabulary.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ from ledeline.core.steps import Steps
 from ledeline.data.dataset import Batch
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
+from ledeline.runtime.engine import PositionTrace
 
+NO_ATTENTION: Final = "this system has no attention, so its headlines cannot be explained"
 _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
 
@@ -32,11 +34,11 @@ class Tracer(Protocol):
 
 
 @runtime_checkable
-class StepTracer(Protocol):
-    """A tracer that can be interrupted between two steps."""
+class PositionTracer(Protocol):
+    """A tracer that gives only what attribution needs, and can be interrupted between two steps."""
 
-    def trace_steps(self, pairs: Pairs) -> Steps[Trace]:
-        """As `Tracer.trace`."""
+    def trace_positions(self, pairs: Pairs) -> Steps[PositionTrace]:
+        """Teacher-force known headlines, and say how each position was seen."""
 
 
 class PairTrace(NamedTuple):
@@ -61,7 +63,7 @@ def teacher_force(
     if not padded or not system.has_source_predictions:
         yield from trace_headlines(system, pairs, batch_size)
         return
-    for some in _batches(pairs, batch_size, _MAX_STEPS):
+    for some in _batches(pairs, batch_size):
         seen = _trace(system, system.pairs(Batch.of(some)))
         for row, (source, headline) in enumerate(some):
             yield _pair_trace(seen, row, max(len(headline) + 1, len(source)), len(source))
@@ -71,7 +73,7 @@ def trace_headlines(
     model: Tracer, pairs: Iterable[_Pair], batch_size: int = 64
 ) -> Iterator[PairTrace]:
     """As `teacher_force`, up to <eos>."""
-    for some in _batches(pairs, batch_size, _MAX_STEPS):
+    for some in _batches(pairs, batch_size):
         batch = Batch.of(some)
         steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
         seen = _trace(model, Pairs.of(batch, steps, width, model.device))
@@ -87,7 +89,7 @@ def _trace(model: Tracer, pairs: Pairs) -> Trace:
 def _pair_trace(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
     """The trace of one pair of a batch."""
     if seen.attention is None:
-        raise ModelError("this system has no attention, so its headlines cannot be explained")
+        raise ModelError(NO_ATTENTION)
     attention = seen.attention[row, :steps, :width].float().cpu().numpy()
     if seen.source_predictions is None:
         return PairTrace(attention, None)
@@ -95,19 +97,37 @@ def _pair_trace(seen: Trace, row: int, steps: int, width: int) -> PairTrace:
 
 
 # Steps of all pairs of a batch, at most: each step has a distribution over the vocabulary.
-_MAX_STEPS, _ATTRIBUTED_STEPS = 2**12, 2**10
+_MAX_STEPS = 2**12
+# Of a batch of which only positions are wanted: sub-words that are read, positions of all pairs.
+_MAX_READ, _MAX_POSITIONS = 1280, 2**13
 
 
-def _batches(pairs: Iterable[_Pair], size: int, max_steps: int) -> Iterator[list[_Pair]]:
+def _batches(pairs: Iterable[_Pair], size: int) -> Iterator[list[_Pair]]:
     """Consecutive pairs, `size` at most, and fewer where long ones would need much memory."""
     batch: list[_Pair] = []
     longest = 0
     for pair in pairs:
         steps = max(len(pair[0]), len(pair[1]) + 1)
         longest = max(longest, steps)
-        if batch and (len(batch) == size or (len(batch) + 1) * longest > max_steps):
+        if batch and (len(batch) == size or (len(batch) + 1) * longest > _MAX_STEPS):
             yield batch
             batch, longest = [], steps
+        batch.append(pair)
+    if batch:
+        yield batch
+
+
+def _position_batches(pairs: Iterable[_Pair]) -> Iterator[list[_Pair]]:
+    """Consecutive pairs, so few that reading their sources, and each step, is short."""
+    batch: list[_Pair] = []
+    sources: set[tuple[int, ...]] = set()
+    for pair in pairs:
+        sources.add(tuple(pair[0]))
+        longest = max(map(len, sources))
+        is_full = len(sources) > 1 and len(sources) * longest > _MAX_READ
+        if batch and (is_full or (len(batch) + 1) * longest > _MAX_POSITIONS):
+            yield batch
+            batch, sources = [], {tuple(pair[0])}
         batch.append(pair)
     if batch:
         yield batch
@@ -128,42 +148,50 @@ class AttributionWeights(NamedTuple):
 def attribution_steps(model: Tracer, pairs: Sequence[_Pair]) -> Steps[list[AttributionWeights]]:
     """The weights of pairs of source and headline ids, in order."""
     weights = []
-    for some in _batches(pairs, 64, _ATTRIBUTED_STEPS):
+    by_position = isinstance(model, PositionTracer)
+    for some in _position_batches(pairs) if by_position else _batches(pairs, 64):
         batch = Batch.of(some)
         steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
-        seen = yield from _trace_steps(model, Pairs.of(batch, steps, width, model.device))
+        seen = yield from _trace_positions(model, Pairs.of(batch, steps, width, model.device))
         for row, (source, headline) in enumerate(some):
-            one = _pair_trace(seen, row, len(headline) + 1, len(source))
-            attention = one.attention[:-1]  # the last step writes <eos>
-            spm = None if one.q is None else spm_weights(one.q[:-1], source, attention)
+            where = row, slice(len(headline)), slice(len(source))  # the last step writes <eos>
+            attention = seen.attention[where].float().cpu().numpy()
+            spm = None
+            if seen.source_predictions is not None:
+                q = seen.source_predictions[where].float().cpu().numpy()
+                spm = spm_weights(q, source, attention)
             weights.append(AttributionWeights(attention, spm))
             yield
     return weights
 
 
-def _trace_steps(model: Tracer, pairs: Pairs) -> Steps[Trace]:
-    """The trace of pairs, a step at a time if the model can."""
-    if isinstance(model, StepTracer):
-        return (yield from model.trace_steps(pairs))
-    return _trace(model, pairs)
+def _trace_positions(model: Tracer, pairs: Pairs) -> Steps[PositionTrace]:
+    """How positions were seen, a step at a time if the model can."""
+    if isinstance(model, PositionTracer):
+        return (yield from model.trace_positions(pairs))
+    seen = _trace(model, pairs)
+    if seen.attention is None:
+        raise ModelError(NO_ATTENTION)
+    q = seen.source_predictions
+    if q is not None:
+        q = q.gather(2, pairs.sources.unsqueeze(1).expand(-1, q.shape[1], -1))
+    return PositionTrace(seen.attention, q)
 
 
 def spm_weights(q: _Floats, source: Sequence[int], attention: _Floats) -> _Floats:
-    """The SPM's probability of each source position, (J, V) -> (J, I).
+    """The SPM's probability of each source position, from that of its type. (J, I) -> (J, I).
 
-    `q` is over types. Where a type occurs several times in the source, its probability goes to the
-    position with the most attention, (J, I), and the others have none.
+    Where a type occurs several times in the source, its probability goes to the position with the
+    most attention, (J, I), and the others have none.
     """
-    ids = np.asarray(source, np.int64)
-    weights: _Floats = q[:, ids]
+    ids, weights = np.asarray(source, np.int64), q.copy()
     steps = np.arange(len(weights))
     order = np.argsort(ids, kind="stable")
     for places in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
         if len(places) > 1:
             best = attention[:, places].argmax(1)
-            probabilities = weights[steps, places[0]]
             weights[:, places] = 0
-            weights[steps, places[best]] = probabilities
+            weights[steps, places[best]] = q[:, places[0]]
     return weights
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ledeline.core.errors import ModelError
-from ledeline.core.steps import Steps, run_steps
+from ledeline.core.steps import Steps
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
 from ledeline.model.attention_system import LAYERS, WEIGHT_NAMES
@@ -51,6 +51,13 @@ class EngineMemory(NamedTuple):
     keys: Tensor  # (B, H, I): h_i^T W_a
     values: Tensor  # (B, I, H): W_s h_i, with the columns of W_s for the context
     mask: Tensor  # (B, 1, I): 0 at valid positions, -inf at padding
+
+
+class PositionTrace(NamedTuple):
+    """How each step of known headlines saw each position of their sources."""
+
+    attention: Tensor  # (B, J, I)
+    source_predictions: Tensor | None  # (B, J, I): q_j of the type at each position; None: no SPM
 
 
 class Engine:
@@ -133,27 +140,54 @@ class Engine:
 
     def trace(self, pairs: Pairs) -> Trace:
         """Teacher-force known headlines, and say what was seen at each step."""
-        return run_steps(self.trace_steps(pairs))
-
-    def trace_steps(self, pairs: Pairs) -> Steps[Trace]:
-        """As `trace`, but other work can go first between two steps."""
-        with torch.inference_mode():
-            state, memory = self.encode(pairs.sources, pairs.source_lengths)
-        yield
+        state, memory = self.encode(pairs.sources, pairs.source_lengths)
         logs, attentions, predictions = [], [], []
         for number, words in enumerate(pairs.previous.split(1, 1)):  # type: ignore[no-untyped-call]
+            state, attention = self._advance(words, state, memory)
+            z = _attentional(state)  # (B, 1, H), quantized
+            written = self._log_probabilities(z.flatten(0, 1))  # (B, V)
+            logs.append(written.gather(1, pairs.targets[:, number : number + 1]))
+            attentions.append(attention[..., : pairs.sources.shape[1]])
+            if self._spm is not None:
+                predictions.append(self._source_predictions(z))
+        q = torch.cat(predictions, 1) if predictions else None
+        return Trace(torch.cat(logs, 1), torch.cat(attentions, 1), q)
+
+    def trace_positions(self, pairs: Pairs) -> Steps[PositionTrace]:
+        """Teacher-force known headlines a step at a time, and say how each position was seen.
+
+        Pairs with the same source share its encoding.
+        """
+        with torch.inference_mode():
+            sources, rows = torch.unique(pairs.sources, dim=0, return_inverse=True)
+            lengths = pairs.source_lengths
+            if lengths is not None:
+                lengths = lengths.new_empty(len(sources)).index_copy_(0, rows, lengths)
+            state, memory = self.encode(sources, lengths)
+            state = EngineState(
+                tuple(one.index_select(0, rows) for one in state.inputs),
+                tuple(one.index_select(0, rows) for one in state.cells),
+                state.bound,
+            )
+            memory = EngineMemory(*(one.index_select(0, rows) for one in memory))
+        yield
+        attentions, predictions = [], []
+        for words in pairs.previous.split(1, 1):  # type: ignore[no-untyped-call]
             with torch.inference_mode():
                 state, attention = self._advance(words, state, memory)
-                z = _attentional(state)  # (B, 1, H), quantized
-                written = self._log_probabilities(z.flatten(0, 1))  # (B, V)
-                logs.append(written.gather(1, pairs.targets[:, number : number + 1]))
                 attentions.append(attention[..., : pairs.sources.shape[1]])
                 if self._spm is not None:
-                    predictions.append(self._spm(z)[..., : self._vocabulary].softmax(-1))
+                    of_types = self._source_predictions(_attentional(state))
+                    predictions.append(of_types.gather(2, pairs.sources.unsqueeze(1)))
             yield
         with torch.inference_mode():
             q = torch.cat(predictions, 1) if predictions else None
-            return Trace(torch.cat(logs, 1), torch.cat(attentions, 1), q)
+            return PositionTrace(torch.cat(attentions, 1), q)
+
+    def _source_predictions(self, attentional: Tensor) -> Tensor:
+        """Quantized z_j (B, 1, H) -> q_j (B, 1, V)."""
+        assert self._spm is not None
+        return self._spm(attentional)[..., : self._vocabulary].softmax(-1)
 
     def _advance(
         self, words: Tensor, state: EngineState, memory: EngineMemory

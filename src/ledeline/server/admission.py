@@ -108,7 +108,7 @@ class Admission:
         for one in others:
             if one.caller != request.caller:
                 by_caller[one.caller] = by_caller.get(one.caller, 0.0) + one.remaining
-            elif one.rank < request.rank or one.has_begun:
+            elif one.rank < request.rank:
                 own += one.remaining
         return self.seconds(own + sum(min(own, units) for units in by_caller.values()))
 

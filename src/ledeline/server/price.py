@@ -15,8 +15,12 @@ from ledeline.inference.source_text import SourceText
 from ledeline.search import max_steps
 
 _ROWS_PER_STEP: Final = 2  # a step costs this much beside its hypotheses
-_EXPLAINED_STEP: Final = 6  # a step of the pass that explains a headline
 _ATTENTION: Final = 1024  # sub-words of a text that double the cost of a step
+# A second pass finds where words came from: of each candidate with a word that the model does not
+# know, which is replaced, and of a headline that is explained.
+_TRACED_STEP: Final = 2
+_TRACED_ATTENTION: Final = 512
+_EXPLAINED_STEP: Final = 4
 _HEAT_MAP_CELL: Final = 0.1  # mostly for the memory of the answer
 _USUAL_STEPS: Final = 32  # most searches have ended by then
 
@@ -37,6 +41,7 @@ def text_price(
     most = int(max_steps(np.array([num_subwords]), search)[0])
     usual = min(most, max(search.min_length + 1, _USUAL_STEPS))
     of_step = (search.beam + _ROWS_PER_STEP) * (1 + num_subwords / _ATTENTION)
+    of_step += _TRACED_STEP * search.n_best * (1 + num_subwords / _TRACED_ATTENTION)
     once = float(num_subwords)
     if explain or heat_map:
         of_step += _EXPLAINED_STEP
