@@ -34,6 +34,8 @@ KERNEL_BUFFER: Final = 2**17  # bytes each way; left alone, it grows to megabyte
 HEALTH_CONNECTIONS: Final = 32  # at the port for probes
 _GRACE_SECONDS: Final = 0.15  # for each of the last steps: answers, callers that are gone, threads
 _POLL_SECONDS: Final = 0.02
+# A search needs the interpreter for many short moments; another thread gives it up after so long.
+_SWITCH_SECONDS: Final = 0.0005
 
 
 class ServerSetup(uvicorn.Config):
@@ -198,6 +200,7 @@ def serve(settings: ServeConfig, announce: Callable[[str], None]) -> None:
     app = create_app(headliner, settings, tokens, _card(model_folder(folders[0])))
     gc.collect()
     gc.freeze()  # else every full collection looks at all of torch again, which takes 70 ms
+    sys.setswitchinterval(_SWITCH_SECONDS)
     fitting, reserve = fit_open_files(settings.server, announce)
     config = uvicorn_config(app, fitting, LOGGING, reserve)
     asyncio.run(_run(Server(config, app, announce)))
