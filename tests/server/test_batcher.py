@@ -635,19 +635,3 @@ class TestTheEnd:
             assert leaves.cancelled() or isinstance(leaves.exception(), ServiceUnavailable)
 
         run(story)
-
-
-def test_memory_is_given_back_at_rest_and_only_once(run, monkeypatch) -> None:
-    released: list[bool] = []
-    monkeypatch.setattr("ledeline.server.batcher.release_memory", lambda: released.append(True))
-    monkeypatch.setattr("ledeline.server.batcher._REST", 0.02)
-
-    async def story(desk: Desk) -> None:
-        await desk.call("a")
-        await until(lambda: released == [True])
-        await asyncio.sleep(0.1)
-        assert released == [True]
-        await desk.call("b")
-        await until(lambda: released == [True, True])
-
-    run(story, threads=3)

@@ -18,11 +18,9 @@ from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
 from ledeline.server.admission import Admission, AdmissionLimits, ServiceUnavailable
 from ledeline.server.callers import CallerLimits
-from ledeline.server.memory import release_memory
 from ledeline.server.schedule import FairSchedule, QueuedRequest, Slice
 
 _TURN: Final = 0.010  # seconds of work until the next question whose turn it is
-_REST: Final = 1.0  # seconds without work after which memory is given back
 
 
 class StepwiseGeneration(Protocol):
@@ -80,7 +78,7 @@ class Batcher:
         self._changed = Condition()
         self._threads: Executor | None = None
         self._num_idle = 0
-        self._closed = self._ended = self._rested = False
+        self._closed = self._ended = False
 
     def start(self, threads: Executor, num_threads: int) -> None:
         """Let so many threads of a pool work until `close`, which shuts it down."""
@@ -143,7 +141,6 @@ class Batcher:
             self._fail(loser, ServiceUnavailable("the queue is full, and others came first"))
         self._schedule.add(request)
         self._admission.note_fullness()
-        self._rested = False
         self._changed.notify_all()
 
     # --- the end of a request -----------------------------------------------------------------
@@ -198,9 +195,7 @@ class Batcher:
                     batch, wait = self._schedule.next(now, self._num_idle)
                     if batch is not None:
                         return batch
-                    tired = not self._rested and self._schedule.is_empty
-                    if not self._changed.wait(_REST if tired else wait) and tired:
-                        self._rest()
+                    self._changed.wait(wait)
                 return None
             finally:
                 self._num_idle -= 1
@@ -210,16 +205,6 @@ class Batcher:
         for one in list(self._schedule.requests()):
             if not one.has_begun and self._admission.is_hopeless(one, now):
                 self._fail(one, TimeoutError())
-
-    def _rest(self) -> None:
-        """Give memory back; that takes a while, so others may have the lock."""
-        if not self._rested:
-            self._rested = True
-            self._changed.release()
-            try:
-                release_memory()
-            finally:
-                self._changed.acquire()
 
     def _take_turn(self, batch: Slice, until: float) -> None:
         """Search until the turn is over; once all is found, encode the headlines."""

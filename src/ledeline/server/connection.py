@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from ledeline.server.addresses import caller_network
 from ledeline.server.connection_pool import ConnectionPool
+from ledeline.server.turns import Turns
 
 BOTH_LENGTHS: Final = "Content-Length and Transfer-Encoding cannot be sent together"
 NOT_HTTP: Final = "the request is not valid HTTP"
@@ -60,13 +61,17 @@ class Connection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         pool: ConnectionPool,
+        turns: Turns,
         operations_only: bool = False,
     ) -> None:
         super().__init__(config, server_state, {**app_state, "connection": self}, _loop)
         self.conn = _StrictConnection(h11.SERVER)
         self.network = caller_network(None)
         self.operations_only = operations_only
-        self._pool = pool
+        self._pool, self._turns = pool, turns
+        self._unseen = bytearray()  # what has arrived and waits for its turn
+        self._is_new, self._end_unseen = True, False
+        self._completes = self._is_behind = False  # an answer is completed; a request came behind
         self._head_timer: asyncio.TimerHandle | None = None
         self._look_timer: asyncio.TimerHandle | None = None
         self._ended = False  # all that the caller will ever send has been read
@@ -137,26 +142,68 @@ class Connection(H11Protocol):
         self._head_timer = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        if self._unseen or self._is_behind:  # it is we who are late
+            self._restart_head_timer()
+        elif self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Do as our own timer does; uvicorn's does not know of data that waits for its turn."""
+        self._close_if_idle()
 
     # --- requests and answers ---------------------------------------------------------------------
 
+    def data_received(self, data: bytes) -> None:
+        """Look at what has arrived when it is this caller's turn."""
+        waits = bool(self._unseen)
+        self._unseen += data
+        if not waits and not self._turns.take(self.network, self._see, first=self._is_new):
+            self.flow.pause_reading()
+        self._is_new = False
+
+    def _see(self) -> None:
+        data, self._unseen = bytes(self._unseen), bytearray()
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        super().data_received(data)
+        if self._end_unseen and not self.eof_received():
+            self.transport.close()
+
     def handle_events(self) -> None:
-        """Take what has arrived, and tell the pool when a request is complete."""
+        """Take what has arrived; a request behind another one waits for its turn again."""
+        if not self._completes:
+            self._take_events()
+        elif self.conn.trailing_data[0]:
+            self._is_behind = True
+            self._turns.take(self.network, self._take_events, first=False)
+
+    def _take_events(self) -> None:
+        """Tell the pool when a request is complete; end a connection on which no more come."""
+        self._is_behind = False
+        if self.transport.is_closing():
+            return
         super().handle_events()
         if self._works:
             self._pool.work(self)
-            if self.flow.read_paused:  # so the end of the connection would not be seen
+            if self._ended:
+                self._watch()
+            elif self.flow.read_paused:  # so the end of the connection would not be seen
                 self._look_again()
+        elif self._ended:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, unless the caller will send none."""
         self._pool.send(self)
         self._pool.wait(self)
-        super().on_response_complete()
+        self._completes = True
+        try:
+            super().on_response_complete()
+        finally:
+            self._completes = False
         self._restart_head_timer()
-        if self._ended and not self._works:
+        if self._ended and not self._works and not self._is_behind:
             self.transport.close()
 
     def pause_writing(self) -> None:
@@ -188,12 +235,21 @@ class Connection(H11Protocol):
         that is sent to them, so they are sent an interim answer, which every caller that speaks
         HTTP/1.1 skips. One that is gone answers it with a reset.
         """
-        if not self._works or self.scope["http_version"] < "1.1":
+        if self._unseen:
+            self._end_unseen = True
+            return True
+        if self._works and self.scope["http_version"] >= "1.1":
+            self._watch()
+        elif not self._is_behind:
             return False
-        self._ended = self._half_closed = True
+        self._ended = True
+        return True
+
+    def _watch(self) -> None:
+        """Look at a caller that will send no more, again and again."""
+        self._half_closed, self._num_looks = True, 0
         self._probe()
         self._look_again()
-        return True
 
     def _probe(self) -> None:
         """Send an interim answer, if no answer has begun."""
@@ -219,9 +275,9 @@ class Connection(H11Protocol):
             self.transport.abort()
             return
         if state == _CLOSE_WAIT and not self._half_closed:
-            self._half_closed, self._num_looks = True, 0
-            self._probe()
-        elif self._half_closed and self.loop.time() - self._probed >= _PROBE_SECONDS:
+            self._watch()
+            return
+        if self._half_closed and self.loop.time() - self._probed >= _PROBE_SECONDS:
             self._probe()  # it may have read the last one, and gone since then
         self._look_again()
 

@@ -1,12 +1,18 @@
 """Memory of the process: freed memory goes back to the system when the server rests."""
 
+import asyncio
 import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 _M_MMAP_THRESHOLD: Final = -3  # names and values of glibc's malloc.h
 _M_ARENA_MAX: Final = -8
 _LARGE: Final = 2**18  # bytes; larger blocks are returned to the system as soon as they are freed
 _ARENAS: Final = 2
+_CHECK_SECONDS: Final = 1.0
+_GROWTH: Final = 1.02  # since memory was given back last, before it is given back again
 
 
 def _glibc() -> ctypes.CDLL | None:
@@ -31,3 +37,22 @@ def release_memory() -> None:
     """Give freed memory back to the system; without glibc, nothing happens."""
     if _GLIBC is not None:
         _GLIBC.malloc_trim(0)
+
+
+async def keep_memory_small(is_idle: Callable[[], bool]) -> None:
+    """Give memory back whenever the server is idle and has grown; runs until it is cancelled."""
+    smallest = 0.0
+    while True:
+        await asyncio.sleep(_CHECK_SECONDS)
+        if is_idle() and resident_bytes() > smallest * _GROWTH:
+            await asyncio.to_thread(release_memory)
+            smallest = resident_bytes()
+
+
+def resident_bytes() -> float:
+    """Memory of this process; infinite where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError):
+        return float("inf")
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))

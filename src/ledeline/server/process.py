@@ -27,19 +27,22 @@ from ledeline.server.connection_pool import ACCEPT_BURST, RESERVE, ConnectionPoo
 from ledeline.server.logs import LOGGING, handle_loop_error
 from ledeline.server.open_files import fit_open_files
 from ledeline.server.settings import ServeConfig, ServerConfig, find_tokens
+from ledeline.server.turns import Turns
 
 KERNEL_BACKLOG: Final = 1024  # connections that wait to be accepted
 KERNEL_BUFFER: Final = 2**17  # bytes each way; left alone, it grows to megabytes a connection
 HEALTH_CONNECTIONS: Final = 32  # at the port for probes
 _GRACE_SECONDS: Final = 0.15  # for each of the last steps: answers, callers that are gone, threads
 _POLL_SECONDS: Final = 0.02
+# A search needs the interpreter for many short moments; another thread gives it up after so long.
+_SWITCH_SECONDS: Final = 0.0005
 
 
 class ServerSetup(uvicorn.Config):
     """uvicorn's configuration, with our settings and the pool of connections."""
 
     def __init__(self, settings: ServerConfig, pool: ConnectionPool, **options: Any) -> None:
-        protocol = functools.partial(Connection, pool=pool)
+        protocol = functools.partial(Connection, pool=pool, turns=Turns())
         super().__init__(http=protocol, **options)  # type: ignore[arg-type]
         self.settings, self.pool = settings, pool
 
@@ -75,6 +78,7 @@ class Server(uvicorn.Server):
         if not self.started:
             return
         pool = ConnectionPool(HEALTH_CONNECTIONS, send_seconds=settings.send_seconds)
+        turns = Turns()
         for one in health:
             listener = await loop.create_server(
                 lambda: Connection(
@@ -82,6 +86,7 @@ class Server(uvicorn.Server):
                     self.server_state,
                     self.lifespan.state,
                     pool=pool,
+                    turns=turns,
                     operations_only=True,
                 ),
                 sock=one,
@@ -195,6 +200,7 @@ def serve(settings: ServeConfig, announce: Callable[[str], None]) -> None:
     app = create_app(headliner, settings, tokens, _card(model_folder(folders[0])))
     gc.collect()
     gc.freeze()  # else every full collection looks at all of torch again, which takes 70 ms
+    sys.setswitchinterval(_SWITCH_SECONDS)
     fitting, reserve = fit_open_files(settings.server, announce)
     config = uvicorn_config(app, fitting, LOGGING, reserve)
     asyncio.run(_run(Server(config, app, announce)))

@@ -1,6 +1,7 @@
 """From the texts of a request to the body of its answer: read, priced, searched, encoded."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -14,7 +15,7 @@ from ledeline.inference.threads import num_threads, single_threaded
 from ledeline.server.admission import AdmissionLimits, ServiceUnavailable
 from ledeline.server.batcher import Batcher
 from ledeline.server.callers import CallerLimits
-from ledeline.server.memory import bound_memory
+from ledeline.server.memory import bound_memory, keep_memory_small
 from ledeline.server.metrics import Metrics
 from ledeline.server.price import check_min_length, check_price, text_price
 from ledeline.server.responses import encode_headline, join_headlines
@@ -50,18 +51,25 @@ class HeadlineService:
         )
         self._reader = ThreadPoolExecutor(1, "reader")
         self._num_reading = 0
+        self._housekeeping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the threads; an event loop must be running."""
         threads = (
             single_threaded(self._num_threads)
             if self._headliner.on_cpu
             else ThreadPoolExecutor(1, "headlines")
         )
         self.batcher.start(threads, self._num_threads)
+        self._housekeeping = asyncio.create_task(keep_memory_small(self._is_idle))
+
+    def _is_idle(self) -> bool:
+        return not self._num_reading and self.batcher.load == (0, 0)
 
     async def close(self) -> None:
         """Give up what runs, and end the threads."""
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
         await self.batcher.close()
         self._reader.shutdown(wait=False)
 
@@ -91,9 +99,21 @@ class HeadlineService:
         self._num_reading += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._reader, self._headliner.read, texts, options)
+            return await loop.run_in_executor(self._reader, self._read_slowly, texts, options)
         finally:
             self._num_reading -= 1
+
+    def _read_slowly(self, texts: Sequence[str], options: Options) -> list[SourceText]:
+        """Read texts with pauses as long as the work, in which other threads have the interpreter.
+
+        Without them a search, which needs it for many short moments, would wait for each.
+        """
+        sources = []
+        for number, text in enumerate(texts, start=1):
+            began = time.perf_counter()
+            sources += self._headliner.read([text], options, first=number)
+            time.sleep(time.perf_counter() - began)
+        return sources
 
     # --- for the batcher ----------------------------------------------------------------------
 
