@@ -119,10 +119,10 @@ class Trial:
             await asyncio.sleep(options.seconds)
             during = await watcher.do("end", grace=options.grace)
             given_up = await self._given_up(watcher)
-            peak = await watcher.do("peak")
             searched = (await server.metrics()).get(SEARCHED, 0.0) - before.get(SEARCHED, 0.0)
             await asyncio.sleep(options.rest_seconds)
             rest, log = server.resident, server.log_bytes
+            peak = await watcher.do("peak")
             alive = server.alive
             stop = None if options.quick else await self._stopped(server)
         finally:

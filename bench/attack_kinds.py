@@ -168,8 +168,8 @@ async def slow_bodies(target: Target) -> None:
             own.setblocking(False)
             if target.source is not None:
                 own.bind((target.source, 0))
-            await loop.sock_connect(own, (SERVER, target.port))
-            async with gate:
+            async with gate:  # a connection that says nothing meanwhile would be closed
+                await loop.sock_connect(own, (SERVER, target.port))
                 await loop.sock_sendall(own, head)
                 async with asyncio.timeout(10):
                     await loop.sock_sendall(own, BEGINNING)
