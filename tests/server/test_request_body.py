@@ -1,5 +1,6 @@
 """Bodies that are dear to parse, numbers that are whole, and what is kept of a body."""
 
+import asyncio
 import gc
 import json
 from collections.abc import Iterator
@@ -11,7 +12,10 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from ledeline.server import request_body
+from ledeline.server.connection_pool import ByteBudget
+from ledeline.server.middleware import LimitedBody
 from ledeline.server.request_body import _plain
+from ledeline.server.settings import LimitsConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -139,3 +143,30 @@ def test_a_body_that_was_parsed_is_forgotten(server, monkeypatch: pytest.MonkeyP
     assert server.ask("/v1/headlines", body=body, headers=KIND).status == 200
     (asked,) = (one for one in made if one.method == "POST")
     assert len(asked._body) + len(asked._data) == 3
+
+
+@pytest.mark.parametrize("budget", [100_000, 10**9])
+def test_what_arrived_of_a_refused_body_is_not_kept_while_the_rest_is_awaited(budget: int) -> None:
+    """Else a thousand callers who send almost a megabyte, and then dawdle, would hold a gigabyte."""
+    limits = LimitsConfig(body_bytes=200_000)  # refused by the budget, or by its size
+    sent, waiting = [b" " * 50_000] * 5, asyncio.Event()
+
+    async def story() -> None:
+        async def receive() -> dict[str, Any]:
+            if not sent:
+                waiting.set()
+                await asyncio.sleep(60)
+            return {"type": "http.request", "body": sent.pop(), "more_body": True}
+
+        async def send(_: Any) -> None:
+            pytest.fail("nothing is answered yet")
+
+        shared = ByteBudget(budget)
+        body = LimitedBody({"state": {}}, receive, send, limits, shared)
+        reading = asyncio.create_task(body.read())
+        await asyncio.wait_for(waiting.wait(), 60)
+        assert body._parts == []
+        assert shared.take(budget)
+        reading.cancel()
+
+    asyncio.run(story())

@@ -215,6 +215,7 @@ class LimitedBody:
         self._scope, self._receive, self._send = scope, receive, send
         self._limits, self._shared = limits, shared
         self._size = self._taken = 0
+        self._parts: list[bytes] = []
         self._complete = self._answered = False
         self._deadline = time.monotonic() + limits.seconds
         self.refusal = HTTPException(CLIENT_CLOSED_REQUEST, "the caller is gone")
@@ -223,6 +224,16 @@ class LimitedBody:
         """Send a part of the answer; what arrives from now on is of no interest."""
         self._answered = True
         await self._send(message)
+
+    async def read(self) -> bytes:
+        """All of the body; raises `refusal` if it ends early."""
+        while not self._complete:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise self.refusal
+            self._parts.append(message.get("body", b""))
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
 
     async def receive(self) -> Message:
         """The next part, or the end of the connection or of our patience."""
@@ -251,7 +262,8 @@ class LimitedBody:
     async def _refuse(
         self, status: int, sentence: str, *, retry: bool = False, discards: bool = True
     ) -> Message:
-        """Throw the rest of the body away, unless that is what took too long."""
+        """Throw the body away, and what is still to come, unless that is what took too long."""
+        self._parts.clear()
         self.release()
         if self._answered:
             return await self.receive()

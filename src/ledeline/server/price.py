@@ -14,11 +14,13 @@ from ledeline.config.section import BadValue
 from ledeline.inference.source_text import SourceText
 from ledeline.search import max_steps
 
-_ROWS_PER_STEP: Final = 2  # a step costs this much beside its hypotheses
-_ATTENTION: Final = 1024  # sub-words of a text that double the cost of a step
+_READ: Final = 1.5  # a sub-word that is read
+_ATTENTION: Final = 1024  # sub-words of a text that double the cost of a hypothesis
+_STEP: Final = 1.0  # a step costs so much beside its hypotheses,
+_STEP_OF_LONG: Final = 32  # and a unit more for so many sub-words: fewer texts share the step
 # A second pass finds where words came from: of each candidate with a word that the model does not
 # know, which is replaced, and of a headline that is explained.
-_TRACED_STEP: Final = 2
+_TRACED_STEP: Final = 3
 _TRACED_ATTENTION: Final = 512
 _EXPLAINED_STEP: Final = 4
 _HEAT_MAP_CELL: Final = 0.1  # mostly for the memory of the answer
@@ -40,9 +42,10 @@ def text_price(
         return Price(1.0, 1.0)
     most = int(max_steps(np.array([num_subwords]), search)[0])
     usual = min(most, max(search.min_length + 1, _USUAL_STEPS))
-    of_step = (search.beam + _ROWS_PER_STEP) * (1 + num_subwords / _ATTENTION)
+    of_step = search.beam * (1 + num_subwords / _ATTENTION)
     of_step += _TRACED_STEP * search.n_best * (1 + num_subwords / _TRACED_ATTENTION)
-    once = float(num_subwords)
+    of_step += _STEP + num_subwords / _STEP_OF_LONG
+    once = _READ * num_subwords
     if explain or heat_map:
         of_step += _EXPLAINED_STEP
         once *= 2  # it is read a second time

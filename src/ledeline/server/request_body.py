@@ -15,7 +15,6 @@ from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
-from starlette.requests import ClientDisconnect
 
 from ledeline.server.middleware import LimitedBody
 from ledeline.server.schemas import HALF_A_PAIR
@@ -54,10 +53,7 @@ class _ParsedRequest(Request):
     async def body(self) -> bytes:
         """Read the body; returns something that is empty if the body is."""
         if not hasattr(self, "_body"):
-            try:
-                self._data = await super().body()
-            except ClientDisconnect:
-                raise self._limited.refusal from None
+            self._data = await self._limited.read()
             self._body = _SOME_BODY if self._data else b""
         return self._body
 
