@@ -27,6 +27,7 @@ ONE = {"texts": [INNOCENT], "beam": 1, "max_length": 3}
 DEAR = {"texts": [LONG], "beam": 1, "min_length": FEWEST}
 PRICE = re.compile(r"the request costs (\d+), and (\d+) is the limit; ")
 OTHER_ADDRESS = "127.0.0.2"
+AMPLE = LimitsConfig(price=10**9, seconds=600.0)  # where neither price nor time shall be the reason
 
 
 class Steps:
@@ -119,7 +120,7 @@ ADDRESSES = [
 class TestWorkEnds:
     @pytest.mark.parametrize("texts", [1, 20])
     def test_when_the_caller_hangs_up(self, slow, until, steps: Steps, texts: int) -> None:
-        with slow() as server:
+        with slow(limits=AMPLE) as server:
             with sent(server, {**DEAR, "texts": [LONG] * texts}):
                 until(lambda: len(steps) > 5)
                 assert sum(server.load) == texts
@@ -128,7 +129,7 @@ class TestWorkEnds:
             assert server.headlines(ONE).status == 200
 
     def test_when_its_time_is_over(self, slow, until, steps: Steps) -> None:
-        with slow(limits=LimitsConfig(seconds=1.0)) as server:
+        with slow(limits=LimitsConfig(price=10**9, seconds=3.0)) as server:
             found = server.headlines(DEAR)
             assert found.status == 504
             assert found.detail
@@ -138,13 +139,13 @@ class TestWorkEnds:
 
     def test_when_the_server_stops(self, slow, until, steps: Steps) -> None:
         with ExitStack() as stack:
-            with slow(0.1, server=ServerConfig(shutdown_seconds=1)) as server:
+            with slow(0.1, limits=AMPLE, server=ServerConfig(shutdown_seconds=1)) as server:
                 stack.enter_context(sent(server, DEAR))
                 until(lambda: len(steps) > 1)
             assert len(steps) < FEWEST
 
     def test_of_one_caller_while_another_waits(self, slow, until, answer_from, steps) -> None:
-        with slow(0.001) as server, sent(server, DEAR) as waiting:
+        with slow(0.001, limits=AMPLE) as server, sent(server, DEAR) as waiting:
             until(lambda: len(steps) > 5)
             with sent(server, DEAR):
                 until(lambda: sum(server.load) == 2)
@@ -155,7 +156,7 @@ class TestWorkEnds:
 
     def test_of_many_that_come_and_go(self, slow, until, steps: Steps) -> None:
         dear = {**DEAR, "texts": [LONG] * 8}
-        with slow(0.002) as server:
+        with slow(0.002, limits=AMPLE) as server:
             for _ in range(8):
                 with ExitStack() as stack:
                     for _ in range(4):
@@ -171,9 +172,8 @@ class TestWorkEnds:
 class TestInnocentCaller:
     @pytest.mark.parametrize("address", ADDRESSES)
     def test_waits_for_few_steps_of_others(self, slow, until, steps: Steps, address) -> None:
-        time_enough = LimitsConfig(seconds=600.0)
         with (
-            slow(limits=time_enough) as server,
+            slow(limits=AMPLE) as server,
             sent(server, {**DEAR, "texts": [LONG] * 10}, address),
         ):
             until(lambda: len(steps) > 5)
@@ -186,7 +186,7 @@ class TestInnocentCaller:
 
     @pytest.mark.parametrize("address", ADDRESSES)
     def test_waits_for_few_steps_of_many_requests(self, slow, until, steps, address) -> None:
-        with slow(0.005) as server, ExitStack() as stack:
+        with slow(0.005, limits=AMPLE) as server, ExitStack() as stack:
             for _ in range(8):
                 stack.enter_context(sent(server, {**DEAR, "texts": [LONG] * 5}, address))
             until(lambda: len(steps) > 5)
@@ -197,7 +197,10 @@ class TestInnocentCaller:
 
     def test_is_answered_beside_answers_that_nobody_reads(self, serve, until) -> None:
         large = {**DEAR, "texts": [LONG[:1000]] * 4, "min_length": 100, "heat_map": True}
-        with serve(server=ServerConfig(shutdown_seconds=1)) as server, ExitStack() as stack:
+        with (
+            serve(limits=AMPLE, server=ServerConfig(shutdown_seconds=1)) as server,
+            ExitStack() as stack,
+        ):
             for _ in range(3):
                 caller = stack.enter_context(socket.socket())
                 caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
@@ -209,7 +212,7 @@ class TestInnocentCaller:
 
 
 def test_health_is_answered_where_no_more_requests_are(slow, until, steps: Steps) -> None:
-    with slow(server=ServerConfig(connections=3)) as server, ExitStack() as stack:
+    with slow(limits=AMPLE, server=ServerConfig(connections=3)) as server, ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(sent(server, DEAR))
         until(lambda: sum(server.load) == 3)
