@@ -43,7 +43,8 @@ class Attacked:
         command = [sys.executable, "-m", "ledeline", "serve", "--port", "0", *settings]
         command += ["--model", str(options.model)] if options.model else []
         limited = f'ulimit -Sn {descriptors or DESCRIPTORS}; exec "$@"'
-        environment = {**os.environ, "PYTHONPATH": str(options.checkout / "src")}
+        path = (str(options.checkout / "src"), os.environ.get("PYTHONPATH"))
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
         with log.open("wb") as file:
             process = subprocess.Popen(
                 ["sh", "-c", limited, "sh", *command],

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cpu_facts import same_bits_in_any_batch
 from ledeline import __version__
 from ledeline.config import SearchConfig
 from ledeline.inference.headline import Headline
@@ -52,6 +53,7 @@ def held(server) -> Iterator[Any]:
 
 
 class TestHeadlines:
+    @same_bits_in_any_batch
     @pytest.mark.parametrize(
         "options",
         [
