@@ -7,9 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-_M_MMAP_THRESHOLD: Final = -3  # names and values of glibc's malloc.h
-_M_ARENA_MAX: Final = -8
-_LARGE: Final = 2**18  # bytes; larger blocks are returned to the system as soon as they are freed
+_M_ARENA_MAX: Final = -8  # name and value of glibc's malloc.h
 _ARENAS: Final = 2
 _CHECK_SECONDS: Final = 1.0
 _GROWTH: Final = 1.02  # since memory was given back last, before it is given back again
@@ -29,7 +27,6 @@ _GLIBC: Final = _glibc()
 def bound_memory() -> None:
     """Let freed memory be reused by all threads; call this before threads start."""
     if _GLIBC is not None:
-        _GLIBC.mallopt(_M_MMAP_THRESHOLD, _LARGE)
         _GLIBC.mallopt(_M_ARENA_MAX, _ARENAS)
 
 
