@@ -22,7 +22,7 @@ from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.sample_ledes import LEDES
 from ledeline.server.metrics import Metrics
-from ledeline.server.price import text_price
+from ledeline.server.price import text_prices
 from ledeline.server.schemas import HeadlinesRequest, request_schema
 from ledeline.server.service import HeadlineService
 from ledeline.server.settings import LimitsConfig, ServeConfig
@@ -69,11 +69,9 @@ COLUMNS: Final = (
 def price_of(headliner: Headliner, asked: HeadlinesRequest) -> float:
     """The price of a request."""
     options = asked.options()
+    sources = headliner.read(asked.texts, options)
     explained = {"explain": asked.explain, "heat_map": asked.heat_map}
-    return sum(
-        text_price(len(one.ids), options.search, **explained).most
-        for one in headliner.read(asked.texts, options)
-    )
+    return sum(one.most for one in text_prices(sources, options.search, **explained))
 
 
 async def measure(options: argparse.Namespace, headliner: Headliner, rows: Rows) -> None:

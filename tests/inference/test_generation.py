@@ -9,7 +9,6 @@ import pytest
 
 from cpu_facts import same_bits_in_any_batch
 from ledeline.config import SearchConfig
-from ledeline.core.steps import Steps, run_steps
 from ledeline.inference.attribution import spm_weights
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.options import Options
@@ -93,18 +92,6 @@ def test_an_explanation_is_made_in_steps(headliner: Headliner) -> None:
         return number
 
     assert steps(explain=True) >= steps(explain=False) + 8
-
-
-def test_steps_that_are_run_give_their_result() -> None:
-    def count(seen: list[int]) -> Steps[str]:
-        for number in range(3):
-            seen.append(number)
-            yield
-        return "done"
-
-    seen: list[int] = []
-    assert run_steps(count(seen)) == "done"
-    assert seen == [0, 1, 2]
 
 
 def test_a_repeated_type_belongs_to_the_place_with_most_attention() -> None:

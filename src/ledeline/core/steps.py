@@ -9,13 +9,3 @@ from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
-
-
-def run_steps(steps: Steps[T]) -> T:
-    """Run all steps, one after the other; what came of them."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: T = end.value
-            return found

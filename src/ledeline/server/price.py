@@ -54,6 +54,13 @@ def text_price(
     return Price(once + most * of_step, once + usual * of_step)
 
 
+def text_prices(
+    sources: Sequence[SourceText], search: SearchConfig, *, explain: bool, heat_map: bool
+) -> list[Price]:
+    """The price of each text of a request."""
+    return [text_price(len(one.ids), search, explain=explain, heat_map=heat_map) for one in sources]
+
+
 def check_min_length(sources: Sequence[SourceText], search: SearchConfig) -> None:
     """Refuse a smallest length that a text cannot honestly need."""
     for number, source in enumerate(sources, start=1):

@@ -159,7 +159,7 @@ class FairSchedule:
 
     def add(self, request: QueuedRequest) -> None:
         """Put a request into the queue."""
-        if not self._is_active(request.caller):
+        if request.caller not in self._active():
             begin = self._least_of_active() - _CREDIT
             self._seconds[request.caller] = max(begin, self._seconds.get(request.caller, begin))
         self._requests.setdefault(request.caller, []).append(request)
@@ -251,11 +251,6 @@ class FairSchedule:
         requests = {one.request for one in batch.live}
         ranks = ((self._seconds.get(one.caller, self._least), one.rank) for one in requests)
         return min(ranks, default=(-math.inf, (0, 0.0)))
-
-    def _is_active(self, caller: str) -> bool:
-        return caller in self._requests or any(
-            one.request.caller == caller for batch in self._slices() for one in batch.texts
-        )
 
     def _active(self) -> set[str]:
         return {

@@ -17,7 +17,7 @@ from ledeline.server.batcher import Batcher
 from ledeline.server.callers import CallerLimits
 from ledeline.server.memory import bound_memory, keep_memory_small
 from ledeline.server.metrics import Metrics
-from ledeline.server.price import check_min_length, check_price, text_price
+from ledeline.server.price import check_min_length, check_price, text_prices
 from ledeline.server.responses import encode_headline, join_headlines
 from ledeline.server.schedule import FairSchedule, SliceLimits
 from ledeline.server.schemas import HeadlinesRequest
@@ -78,10 +78,9 @@ class HeadlineService:
         options = asked.options()
         sources = await self._read(asked.texts, options)
         check_min_length(sources, options.search)
-        prices = [
-            text_price(len(one.ids), options.search, explain=asked.explain, heat_map=asked.heat_map)
-            for one in sources
-        ]
+        prices = text_prices(
+            sources, options.search, explain=asked.explain, heat_map=asked.heat_map
+        )
         num_models = len(self._headliner.models)
         check_price(num_models * sum(one.most for one in prices), self._limits.price)
         expected = [num_models * one.expected for one in prices]
