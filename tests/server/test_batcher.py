@@ -103,10 +103,12 @@ class Desk:
         **callers: Any,
     ) -> None:
         self.writer, self.watcher = writer, Watcher()
-        schedule = FairSchedule(SliceLimits(texts, 10_000, 10_000), window, 8, 4)
+        self._schedule = FairSchedule(SliceLimits(texts, 10_000, 10_000), window, 8, 4)
         limits = AdmissionLimits(most, seconds)
         of_caller = CallerLimits(CallersConfig(**callers))
-        self.batcher = Batcher(writer, schedule, limits, of_caller, self.watcher, drain_seconds)
+        self.batcher = Batcher(
+            writer, self._schedule, limits, of_caller, self.watcher, drain_seconds
+        )
         self.batcher.start(ThreadPoolExecutor(threads, "headlines"), threads)
         self.callers: list[asyncio.Task[list[str]]] = []
 
@@ -127,8 +129,16 @@ class Desk:
         """A caller whose text is being worked on until `writer.go` is set."""
         self.writer.go.clear()
         caller = self.call("busy")
-        await until(lambda: self.batcher.load == Load(0, 1))
+        await self.is_in_a_step()
         return caller
+
+    async def is_in_a_step(self) -> None:
+        """Wait until a thread is in its first step: what comes now, it sees after that."""
+        await until(lambda: bool(self.writer.threads))
+
+    async def rests(self) -> None:
+        """Wait until there is nothing to do, and what ended is counted (in the same lock)."""
+        await until(lambda: self._schedule.is_empty and self.batcher.load == Load(0, 0))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -443,7 +453,7 @@ class TestCallersThatLeave:
             desk.writer.steps_of = lambda _: 10**9
             with pytest.raises(TimeoutError):
                 await desk.call("endless")
-            await until(lambda: desk.batcher.load == Load(0, 0))
+            await desk.rests()
             assert desk.writer.given_up == ["endless"]
             assert desk.watcher.given_up == 1
 
@@ -455,9 +465,23 @@ class TestCallersThatLeave:
             leaves = desk.call("leaves")
             await until(lambda: desk.writer.num_steps > 10)
             leaves.cancel()
-            await until(lambda: desk.batcher.load == Load(0, 0))
+            await desk.rests()
             assert desk.writer.given_up == ["leaves"]
             assert await desk.call("c") == ["c!"]
+
+        run(story)
+
+    def test_one_that_leaves_in_the_last_step_of_a_turn(self, run) -> None:
+        async def story(desk: Desk) -> None:
+            desk.writer.steps_of = lambda _: 10**9
+            leaves = await desk.busy()
+            await asyncio.sleep(0.02)  # longer than a turn, so that this step ends it
+            leaves.cancel()
+            await asyncio.wait([leaves])
+            desk.writer.go.set()
+            await desk.rests()
+            assert (desk.writer.num_steps, desk.writer.given_up) == (1, ["busy"])
+            assert desk.watcher.given_up == 1
 
         run(story)
 
@@ -482,13 +506,13 @@ class TestCallersThatLeave:
             desk.writer.steps_of = lambda given: 10**9 if "long" in given else 2
             long = desk.call("long", price=1000.0, caller="one")
             await until(lambda: desk.writer.num_steps > 10)
-            desk.writer.go.clear()  # the thread waits in a step
+            desk.writer.go.clear()  # the thread waits in a step of one or the other
             short = desk.call("short", caller="other")
-            await until(lambda: desk.batcher.load.waiting == 1)
+            await until(lambda: desk.batcher.load != Load(0, 1))
             desk.writer.go.set()
             await short
             long.cancel()
-            await until(lambda: desk.batcher.load == Load(0, 0))
+            await desk.rests()
             assert desk.writer.given_up == ["long"]
 
         run(story)
@@ -497,7 +521,8 @@ class TestCallersThatLeave:
         async def story(desk: Desk) -> None:
             desk.writer.go.clear()
             leaves = desk.call("a", "b", "c", "d")
-            await until(lambda: desk.batcher.load == Load(2, 2))
+            await desk.is_in_a_step()
+            assert desk.batcher.load == Load(2, 2)
             leaves.cancel()
             await asyncio.wait([leaves])
             assert desk.batcher.load == Load(0, 2)  # until the step ends
@@ -589,7 +614,7 @@ class TestTheEnd:
             desk.batcher.drain()
             with pytest.raises(ServiceUnavailable, match="shutting down"):
                 await dear
-            await until(lambda: desk.batcher.load == Load(0, 0))
+            await desk.rests()
             assert desk.writer.given_up == ["dear"]
 
         run(story, drain_seconds=1.0)

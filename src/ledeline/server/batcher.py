@@ -243,7 +243,7 @@ class Batcher:
 
     def _end_turn(self, batch: Slice, failure: Exception | None) -> None:
         """Put the slice aside, or end it."""
-        if failure is None and next(batch.live, None) is not None:
+        if failure is None and (batch.dropped or next(batch.live, None) is not None):
             self._schedule.put_aside(batch)
             if batch.dropped:
                 self._drop_rows(batch)
