@@ -1,7 +1,6 @@
 """One connection: uvicorn's HTTP/1.1 protocol, held against callers that mean no good."""
 
 import asyncio
-import json
 import logging
 import socket
 from contextlib import suppress
@@ -14,6 +13,7 @@ from uvicorn.server import ServerState
 
 from ledeline.server.addresses import caller_network
 from ledeline.server.connection_pool import ConnectionPool
+from ledeline.server.middleware import error_body
 from ledeline.server.turns import Turns
 
 BOTH_LENGTHS: Final = "Content-Length and Transfer-Encoding cannot be sent together"
@@ -216,7 +216,7 @@ class Connection(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        body = _sentence(self.conn.complaint)  # type: ignore[attr-defined]
+        body = error_body(self.conn.complaint)  # type: ignore[attr-defined]
         answer = h11.Response(status_code=400, headers=_headers(body), reason=b"Bad Request")
         with suppress(h11.LocalProtocolError):  # an answer to this request has begun already
             for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
@@ -296,10 +296,6 @@ def _socket_state(transport: asyncio.Transport) -> int | None:
     return None
 
 
-def _sentence(sentence: str) -> bytes:
-    return json.dumps({"detail": sentence}).encode()
-
-
 def _headers(body: bytes) -> list[tuple[bytes, bytes]]:
     return [
         (b"content-type", b"application/json"),
@@ -310,6 +306,6 @@ def _headers(body: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _no_room() -> bytes:
-    body = _sentence(NO_ROOM)
+    body = error_body(NO_ROOM)
     fields = b"".join(b"%s: %s\r\n" % one for one in (*_headers(body), (b"retry-after", b"1")))
     return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (fields, body)

@@ -136,7 +136,6 @@ class AccessMiddleware:
         self._app, self._limits = app, limits
         self._tokens = [token.encode() for token in tokens]
         self._shared_bytes = ByteBudget(_SHARED_BODY_BYTES)
-        self._too_large = f"the body has more than {limits.body_bytes} bytes, which is the limit"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request, or refuse it."""
@@ -168,8 +167,8 @@ class AccessMiddleware:
             bearer = {"www-authenticate": "Bearer"}
             await refuse(scope, receive, send, 401, sentence, bearer, self._limits.seconds)
         elif not self._content_length_fits(scope):
-            seconds = self._limits.seconds
-            await refuse(scope, receive, send, 413, self._too_large, seconds=seconds)
+            sentence, seconds = _too_large(self._limits), self._limits.seconds
+            await refuse(scope, receive, send, 413, sentence, seconds=seconds)
         else:
             body = LimitedBody(scope, receive, send, self._limits, self._shared_bytes)
             scope["state"]["body"] = body
@@ -248,8 +247,7 @@ class LimitedBody:
         self._size += len(message.get("body", b""))
         self._complete = not message.get("more_body", False)
         if self._size > self._limits.body_bytes:
-            sentence = f"the body has more than {self._limits.body_bytes} bytes, which is the limit"
-            return await self._refuse(413, sentence)
+            return await self._refuse(413, _too_large(self._limits))
         beyond = max(0, self._size - _FREE_BODY_BYTES) - self._taken
         if not self._shared.take(beyond):
             return await self._refuse(503, TOO_MANY_BYTES, retry=True)
@@ -277,6 +275,10 @@ class LimitedBody:
         """Let others have the bytes: the body has been parsed, or is not wanted any more."""
         self._shared.give_back(self._taken)
         self._taken = 0
+
+
+def _too_large(limits: LimitsConfig) -> str:
+    return f"the body has more than {limits.body_bytes} bytes, which is the limit"
 
 
 async def _discard(receive: Receive, seconds: float) -> None:
@@ -315,7 +317,7 @@ async def send_error(
     send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
 ) -> None:
     """Answer with one sentence as JSON, and close the connection."""
-    body = json.dumps({"detail": sentence}).encode()
+    body = error_body(sentence)
     fields = {
         "content-type": "application/json",
         "content-length": str(len(body)),
@@ -325,6 +327,11 @@ async def send_error(
     raw = [(name.encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})
+
+
+def error_body(sentence: str) -> bytes:
+    """The body of an answer that is one sentence."""
+    return json.dumps({"detail": sentence}).encode()
 
 
 def path_of(scope: Scope) -> str:
