@@ -1,0 +1,1 @@
+"""Checks of truth: is a headline supported by its lede?"""
