@@ -134,6 +134,12 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def svg(text: str) -> Path:
+    if not text.endswith(".svg"):
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .svg")
+    return Path(text)
+
+
 def parsers() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -159,7 +165,7 @@ def parsers() -> argparse.ArgumentParser:
     detecting.add_argument("--writer", action="append", metavar="NAME", help="only headlines of it")
     detecting.add_argument("--target", choices=tuple(report.TARGETS), default="false")
     detecting.add_argument("--model", type=Path, default=Path(SHIPPED_NAME), help="for score")
-    detecting.add_argument("--figure", type=Path, help="risk against coverage, .svg")
+    detecting.add_argument("--figure", type=svg, help="risk against coverage, .svg")
     detecting.set_defaults(run=run_detect)
     converting = commands.add_parser("convert", parents=[shared])
     converting.add_argument("judged", type=Path, metavar="JUDGED")

@@ -65,7 +65,7 @@ def by_checker(pairs: Sequence[TextPair]) -> list[Verdict]:
     """The support and the doubts of `ledeline.check`."""
     try:
         from ledeline.inference.checks.checker import Checker
-    except ImportError:
+    except ModuleNotFoundError:
         raise ScoreError("support: this ledeline cannot check headlines") from None
     found = Checker.load().check_batch(list(pairs))
     return [

@@ -238,7 +238,10 @@ def convert(path: Path, part: str, readings: Sequence[str], model: str) -> Conve
             raise CorpusError(f"{path}: line {number}: not an object with {needed}") from None
         own = [name for name in readings if f"label_{name}" in given]
         is_publisher = writer == PUBLISHER
-        row = {"lede": lede_hash(lede), "writer": PUBLISHER if is_publisher else model}
+        row: dict[str, Any] = {
+            "lede": lede_hash(lede),
+            "writer": PUBLISHER if is_publisher else model,
+        }
         row |= {} if is_publisher else {"headline": headline}
         row |= {"part": part, "labels": [given[f"label_{name}"] for name in own]}
         for key, singular in (("kinds", "kind"), ("words", "words")):

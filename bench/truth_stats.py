@@ -64,7 +64,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     if not number:
         return 1.0
     tail = sum(math.comb(number, count) for count in range(fewer + 1))
-    return min(1.0, 2 * tail / 2**number)
+    return min(1.0, math.ldexp(2.0 * tail, -number))
 
 
 # --- detectors ------------------------------------------------------------------------------------
@@ -82,8 +82,13 @@ def ladder(support: Array, bad: Array, times: Array | None = None) -> Ladder:
     """Weights of the headlines with the same support."""
     weights = np.ones(len(support)) if times is None else times
     supports, place = np.unique(support, return_inverse=True)
-    sums = [np.bincount(place, one * weights, len(supports)) for one in (bad, 1 - bad)]
+    sums = [_sums(place, one * weights) for one in (bad, 1 - bad)]
     return Ladder(supports, *sums)
+
+
+def _sums(places: npt.NDArray[np.int64], weights: Array) -> Array:
+    """The weights at each place."""
+    return np.bincount(places, weights).astype(np.float64)
 
 
 def auroc(support: Array, bad: Array, times: Array | None = None) -> float:
@@ -141,8 +146,8 @@ def at_recall(
     """Doubt as few as find this share of the bad; `good` is the weight of each as a good one."""
     weights = np.ones(len(support)) if times is None else times
     supports, place = np.unique(support, return_inverse=True)
-    found = np.bincount(place, bad * weights, len(supports)).cumsum()
-    cost = np.bincount(place, good * weights, len(supports)).cumsum()
+    found = _sums(place, bad * weights).cumsum()
+    cost = _sums(place, good * weights).cumsum()
     if not len(supports) or not found[-1]:
         return AtRecall(math.nan, math.nan, math.nan)
     step = int(np.argmax(found >= recall * found[-1] - _SLACK))

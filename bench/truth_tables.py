@@ -48,7 +48,7 @@ def count_tables(found: Facts) -> list[str]:
     twice = [one for one in found["agreement"] if one["n"]]
     if twice:
         heads = ["writer", "n read twice", "agree, %", "kappa", "agree on false, %", "kappa"]
-        cells = [
+        rows = [
             [
                 one["writer"],
                 f"{one['n']:,}",
@@ -60,7 +60,7 @@ def count_tables(found: Facts) -> list[str]:
             ]
             for one in twice
         ]
-        lines += table(heads, cells)
+        lines += table(heads, rows)
     for one in found["kinds"]:
         if one["false"]:
             listed = ", ".join(f"{kind} {number:g}" for kind, number in one["false"].items())
