@@ -7,16 +7,29 @@ alone. A `RuleChecker` keeps what it made of a lede for all of its headlines.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
+from ledeline.inference.checks.claims_rule import claim_doubts, quote_doubts
 from ledeline.inference.checks.doubt import Doubt
+from ledeline.inference.checks.modality_rule import modality_doubts
 from ledeline.inference.checks.names_rule import name_doubts
+from ledeline.inference.checks.negation_rule import negation_doubts
 from ledeline.inference.checks.numbers_rule import number_doubts
 from ledeline.inference.checks.pair_words import Lede, Pair
+from ledeline.inference.checks.role_rule import object_doubts, qualifier_doubts, speaker_doubts
+from ledeline.inference.checks.time_rule import time_doubts
 
 Rule: TypeAlias = Callable[[Pair], Iterator[Doubt]]
 
 RULES: Final[dict[str, Rule]] = {
     "numbers": number_doubts,
     "names": name_doubts,
+    "modality": modality_doubts,
+    "negation": negation_doubts,
+    "qualifiers": qualifier_doubts,
+    "objects": object_doubts,
+    "speakers": speaker_doubts,
+    "times": time_doubts,
+    "quotes": quote_doubts,
+    "claims": claim_doubts,
 }
 
 
