@@ -87,6 +87,7 @@ _NUMBER: Final = re.compile(
     (?P<currency>(?:us|a|c)?\$|£|€|₹|¥|\b(?:rs\.?|inr|usd)\s?(?=\d))?
     (?:
         (?P<numerator>an?\s(?=(?:{_FRACTION})\sof)|(?:one|two|three|four|[1-4])[\s-])(?P<fraction>{_FRACTION})\b
+      | (?P<slashed>[123]/[234])(?![/\d])
       | (?P<digits>\d{{1,3}}(?:,\d{{2,3}})+(?:\.\d+)?|\d+(?:\.\d+)?)
         (?:
             (?P<ordinal>st|nd|rd|th)\b
@@ -108,12 +109,13 @@ _NUMBER: Final = re.compile(
     """,
     re.X | re.I,
 )
-_HAS_NUMBER: Final = re.compile(
-    rf"\d|\b(?:{_SMALL_WORDS}|{'|'.join(_ORDINALS)}|{_SCALE_WORDS}|half|halves|halved|quarters?"
-    r"|couple|both|twins?|pair|duo|trio|twice|double[ds]?|triple[ds]?|quartet|single|dozens"
-    r"|hundreds|thousands|millions|billions|tens|thirds?|fifths?)\b",
-    re.I,
-)
+_OTHER_WORDS: Final = """
+half halves halved quarter quarters couple both twin twins pair duo trio twice double doubles
+doubled triple triples tripled quartet single dozens hundreds thousands millions billions tens
+thirds fifths fourths tenths
+""".split()
+# Any number written in words has one of these.
+NUMBER_WORDS: Final = frozenset((*_SMALL, *_ORDINALS, *_SCALES, *_OTHER_WORDS))
 _AFTER: Final = re.compile(r"[\s-]?([a-z]+)", re.I)
 _BETWEEN: Final = re.compile(r"\s?(?:to|and|or|-|–|,)\s?")
 _SETS: Final = {
@@ -147,8 +149,6 @@ class Amount(NamedTuple):
 
 def amounts_of(text: str) -> list[Amount]:
     """The numbers of a text in their order."""
-    if not _HAS_NUMBER.search(text):
-        return []
     found = []
     for match in _NUMBER.finditer(text):
         amount = _amount(match, text)
@@ -177,7 +177,9 @@ def _amount(match: re.Match[str], text: str) -> Amount | None:
     unit, figures = "", 9
     scale = part["scale"] or part["scale1"] or part["scale2"] or part["scale3"]
     factor = _SCALES[scale.lower()] if scale else 1.0
-    if part["digits"]:
+    if part["slashed"]:
+        value, unit = 100 * int(match[0][0]) / int(match[0][2]), "%"
+    elif part["digits"]:
         plain = part["digits"].replace(",", "")
         value = float(plain)
         figures = len(plain.replace(".", "").strip("0")) or 1

@@ -216,6 +216,7 @@ congress: lawmakers senate senators
 senate: senators senator
 senator: sen senate
 bucs: buccaneers
+avs: avalanche
 """
 
 

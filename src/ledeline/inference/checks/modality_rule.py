@@ -64,12 +64,12 @@ def modality_doubts(pair: Pair) -> Iterator[Doubt]:
             continue
         if found.sort != "ing" and word.low.endswith("ing"):
             continue
-        said = pair.lede.quote(found.first, found.word.index)
+        said = pair.lede.quote(found.first, found.word.at)
         yield pair.doubt([word], "modality", f'the lede says "{said}"')
 
 
 def _is_hedged_here(word: Word, pair: Pair) -> bool:
-    before = pair.words[max(word.index - 2, 0) : word.index]
+    before = pair.words[max(word.at - 2, 0) : word.at]
     return any(other.low in _AUXILIARIES for other in before)
 
 
@@ -84,7 +84,7 @@ def _hedged(lede: Lede) -> dict[str, _Hedged]:
 def _find(lede: Lede) -> Iterator[_Hedged]:
     words = lede.words
     for word in words:
-        low, at = word.low, word.index
+        low, at = word.low, word.at
         after = words[at + 1].low if at + 1 < len(words) else ""
         if low in _MODALS and not (low == "may" and word.capital):
             yield from _next_content(lede, at, at + 1, "modal")
@@ -104,7 +104,7 @@ def _find(lede: Lede) -> Iterator[_Hedged]:
 
 def _next_content(lede: Lede, first: int, start: int, sort: str) -> Iterator[_Hedged]:
     for word in lede.words[start : start + 4]:
-        if word.gap.strip(" -") and word.index > start:
+        if word.gap.strip(" -") and word.at > start:
             return
         if word.low not in _LIGHT and not word.low.endswith("ly"):
             if len(word.low) > 2:

@@ -1,8 +1,10 @@
 """A name or a place of the headline that the lede does not have."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
+from ledeline.inference.checks.amounts import NUMBER_WORDS
 from ledeline.inference.checks.common_words import FIRST_NAMES, is_both, is_common
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.known_people import TITLES, known_people, short_forms
@@ -36,9 +38,9 @@ def name_doubts(pair: Pair) -> Iterator[Doubt]:
 
 def _joins(last: Word, word: Word, pair: Pair) -> bool:
     """Whether a word goes on with the run of names that the last one ended."""
-    if word.index == last.index + 1:
+    if word.at == last.at + 1:
         return word.gap in (" ", "-", ". ", ".") and not last.possessive
-    between = pair.words[last.index + 1 : word.index]
+    between = pair.words[last.at + 1 : word.at]
     return all(other.low in _PARTICLES for other in between)
 
 
@@ -56,9 +58,11 @@ def _is_unknown_name(word: Word, pair: Pair) -> bool:
         return False
     if low in FUNCTION_WORDS or low in _NO_NAMES or low in TITLES or not low[0].isalpha():
         return False
+    if low in NUMBER_WORDS:
+        return False
     if "'" in low and low.partition("'")[0] in FUNCTION_WORDS:
         return False  # he'll, they'd
-    return _reads_as_a_name(word, pair) and not is_supported(word, pair.lede)
+    return _reads_as_a_name(word, pair) and not _is_supported(word, pair)
 
 
 def _reads_as_a_name(word: Word, pair: Pair) -> bool:
@@ -66,39 +70,52 @@ def _reads_as_a_name(word: Word, pair: Pair) -> bool:
     low, stem = word.low, word.stem
     if is_place(low):
         return True
-    common = is_common(low, stem)
-    if not common and (not is_both(stem) or not (pair.title_case or opens_sentence(word))):
+    common, shows_nothing = is_common(low, stem), pair.title_case or opens_sentence(word)
+    if not common and (not is_both(stem) or not shows_nothing):
         return True
-    if common and (pair.title_case or opens_sentence(word)):
-        return False
-    if low in FIRST_NAMES:
-        following = pair.words[word.index + 1 : word.index + 2]
-        return any(
-            after.gap == " " and after.capital and not is_common(after.low, after.stem)
-            for after in following
-        )
-    before = pair.words[word.index - 1] if word.index else None
+    after = pair.words[word.at + 1] if word.at + 1 < len(pair.words) else None
+    if low in FIRST_NAMES and after is not None and _may_be_surname(after, pair):
+        return True
+    if not common and low in known_people() and after is not None:
+        return word.possessive or after.low.endswith(("s", "ed")) or after.low in FUNCTION_WORDS
+    return word.at > 0 and _follows_first_name(word, pair, common and shows_nothing)
+
+
+def _may_be_surname(word: Word, pair: Pair) -> bool:
     return (
-        before is not None
-        and word.gap == " "
-        and before.capital
-        and not before.possessive
-        and not is_common(before.low, before.stem)
-        and before.low not in pair.lede.lows
-        and (before.low in FIRST_NAMES or not is_both(before.stem))
-        and not is_place(before.low)
+        word.gap == " "
+        and word.capital
+        and word.low not in pair.lede.lows
+        and (not is_common(word.low, word.stem) or not pair.title_case)
     )
 
 
-def is_supported(word: Word, lede: Lede) -> bool:
+def _follows_first_name(word: Word, pair: Pair, common: bool) -> bool:
+    before = pair.words[word.at - 1]
+    if word.gap != " " or not before.capital or before.possessive or before.low in pair.lede.lows:
+        return False
+    if before.low in FIRST_NAMES:
+        return not common and (before.low not in FUNCTION_WORDS or _opens_no_question(before, pair))
+    return not (
+        common or is_common(before.low, before.stem) or is_both(before.stem) or is_place(before.low)
+    )
+
+
+def _opens_no_question(word: Word, pair: Pair) -> bool:
+    """Will Hunt Found Guilty; but neither Will House Vote Today? nor Police Will Hunt Thief."""
+    return opens_sentence(word) and "?" not in pair.headline
+
+
+def _is_supported(word: Word, pair: Pair) -> bool:
     """Whether the lede has a name in another form."""
-    low = word.low
+    low, lede = word.low, pair.lede
     return (
         not places_meant(low).isdisjoint(_lede_places(lede))
         or not short_forms().get(low, frozenset()).isdisjoint(lede.lows)
-        or _is_acronym(word, lede)
+        or (_is_acronym(word, lede) and not pair.headline.isupper())
         or _is_known_person(low, lede)
         or _is_spelt_otherwise(low, lede)
+        or _is_half_a_word(word, pair)
     )
 
 
@@ -118,27 +135,55 @@ def _is_acronym(word: Word, lede: Lede) -> bool:
 
 def _is_known_person(low: str, lede: Lede) -> bool:
     """Whether the lede has the surname of a well-known person whose first name this is."""
-    for name, others in known_people().items():
-        if low in others and name in lede.lows:
-            at = next(word for word in lede.words if word.low == name)
-            before = lede.words[at.index - 1] if at.index else None
-            if before is None or at.gap != " " or not before.capital or before.low in TITLES:
-                return True
-            if opens_sentence(before) and is_common(before.low, before.stem):
+    known = known_people()
+    for surname in lede.capitals & known.keys():
+        if low in known[surname]:
+            at = next(word.at for word in lede.words if word.low == surname and word.capital)
+            if not _has_first_name(lede, at):
                 return True
     return False
 
 
+def _has_first_name(lede: Lede, at: int) -> bool:
+    """Whether another name stands before it (Calvin Harris) or behind it (Harris County)."""
+    name = lede.words[at]
+    if at + 1 < len(lede.words) and not name.possessive:
+        after = lede.words[at + 1]
+        if after.gap == " " and after.capital:
+            return True
+    if not at or name.gap != " ":
+        return False
+    before = lede.words[at - 1]
+    if not before.capital or before.low in TITLES:
+        return False
+    return not (opens_sentence(before) and is_common(before.low, before.stem))
+
+
 def _is_spelt_otherwise(low: str, lede: Lede) -> bool:
-    """Zelenskyy and Zelensky, TikTok and Tik Tok, SpaceX's."""
-    if len(low) >= 5 and low in lede.letters:
+    """Zelenskyy and Zelensky, SpaceX and Space X, Avs and Avalanche."""
+    if low in lede.joined:
         return True
-    if low[-1] == "s" and len(low) in (4, 5):  # Avs, Cavs
-        return any(other.startswith(low[:-1]) for other in lede.lows)
+    if len(low) < 4:
+        return False
+    if low[-1] == "s" and len(low) < 6 and any(o.startswith(low[:-1]) for o in lede.capitals):
+        return True
     if len(low) < 5:
         return False
-    return any(
-        (other[:5] == low[:5] and abs(len(other) - len(low)) <= 3)
-        or (len(other) >= 5 and other in low)
-        for other in lede.lows
+    return any(_is_form_of(low, other, lede) for other in lede.capitals) or any(
+        len(other) > 4 and len(low) - len(other) <= 2 and other in low for other in lede.lows
     )
+
+
+def _is_form_of(low: str, other: str, lede: Lede) -> bool:
+    """Zelenskyy of Zelensky, Pharma of Pharmaceutical, Scotiabank of a bank and Scotia."""
+    if other[:5] == low[:5] and abs(len(other) - len(low)) <= 3:
+        return True
+    if len(low) > 5 and other.startswith(low):
+        return True
+    return len(other) > 4 and low.startswith(other) and low[len(other) :] in lede.lows
+
+
+def _is_half_a_word(word: Word, pair: Pair) -> bool:
+    """Tik Tok, where the lede has TikTok."""
+    halves = pair.words[max(word.at - 1, 0) : word.at + 2]
+    return any(one.low + two.low in pair.lede.lows for one, two in pairwise(halves))

@@ -39,13 +39,12 @@ class _Negated(NamedTuple):
 def negation_doubts(pair: Pair) -> Iterator[Doubt]:
     """Words that the lede negates and the headline does not, or the other way round."""
     negated = _negated(pair.lede)
-    if negated and not negated.keys().isdisjoint(pair.stems):
-        if not _NEGATIVE.search(pair.headline):
-            for word in pair.words:
-                found = negated.get(word.stem)
-                if found is not None:
-                    said = pair.lede.quote(found.first, found.word.index)
-                    yield pair.doubt([word], "negation", f'the lede says "{said}"')
+    if not negated.keys().isdisjoint(pair.stems) and not _NEGATIVE.search(pair.headline):
+        for word in pair.words:
+            found = negated.get(word.stem)
+            if found is not None:
+                said = pair.lede.quote(found.first, found.word.at)
+                yield pair.doubt([word], "negation", f'the lede says "{said}"')
     added = [word for word in pair.words if word.low in _PLAIN or word.low.endswith("n't")]
     if added and not _is_negative(pair.lede):
         yield pair.doubt(added[:1], "negation", "the lede negates nothing")
@@ -70,10 +69,10 @@ def _find(lede: Lede) -> Iterator[_Negated]:
     for word in words:
         if word.low not in _NEGATORS and not word.low.endswith(("n't", "n’t")):
             continue
-        for other in words[word.index + 1 : word.index + 4]:
+        for other in words[word.at + 1 : word.at + 4]:
             if other.gap.strip(" -\"'“‘"):
                 break
             if other.low not in _LIGHT:
                 if not other.capital:
-                    yield _Negated(other, word.index)
+                    yield _Negated(other, word.at)
                 break

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ledeline.inference.checks.amounts import Amount, amounts_of, is_year, with_ranges
-from ledeline.inference.checks.doubt import Doubt
+from ledeline.inference.checks.amounts import NUMBER_WORDS, Amount, amounts_of, is_year, with_ranges
+from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.inference.checks.pair_words import Lede, Pair
 
 _ABOUT: Final = re.compile(
@@ -13,7 +13,8 @@ _ABOUT: Final = re.compile(
     r"|under|less than|fewer than|close to|above|below|just|past|top[s]?|exceed[s]?)|~|>|<)\s*\W?$",
     re.I,
 )
-_LIST: Final = re.compile(r",|\band\b|&")
+_SCORE: Final = re.compile(r"\d[-–]\d")
+_DIGIT: Final = re.compile(r"\d")
 
 
 class LedeAmounts:
@@ -27,13 +28,13 @@ class LedeAmounts:
 
 def number_doubts(pair: Pair) -> Iterator[Doubt]:
     """Numbers that the lede does not have."""
-    found = amounts_of(pair.headline)
-    if not found:
+    if pair.lows.isdisjoint(NUMBER_WORDS) and not _DIGIT.search(pair.headline):
         return
+    found = amounts_of(pair.headline)
     own = lede_amounts(pair.lede)
     for amount in found:
         if not _supported(amount, pair, own):
-            kind: Final = "time" if is_year(amount) else "number"
+            kind: DoubtKind = "time" if is_year(amount) else "number"
             yield pair.doubt_at(amount.start, amount.end, kind, _why(amount, own))
 
 
@@ -47,22 +48,20 @@ def lede_amounts(lede: Lede) -> LedeAmounts:
 
 def _supported(amount: Amount, pair: Pair, own: LedeAmounts) -> bool:
     value, unit = amount.value, amount.unit
-    if (value, unit) in own.values:
-        return True
     if unit == "vague":
         return _vague_supported(amount, own)
-    if unit == "x" or (value == 1 and not unit):
-        return True  # "one" and "double" are words more than numbers
-    if unit == "quarter":
+    if (value, unit) in own.values or unit in ("x", "quarter"):
+        return True  # "double" and "quarter" are words more than numbers
+    if value == 1 and not unit and not _in_a_score(amount, pair.headline):
         return True
     for other in own.amounts:
-        if _same_kind(unit, other.unit) and _near(amount, other, pair.headline):
+        if unit == other.unit and _near(amount, other, pair.headline):
             return True
     return _in_a_name(amount, pair)
 
 
-def _same_kind(unit: str, other: str) -> bool:
-    return unit == other
+def _in_a_score(amount: Amount, headline: str) -> bool:
+    return _SCORE.search(headline, max(amount.start - 3, 0), amount.end + 3) is not None
 
 
 def _near(amount: Amount, other: Amount, headline: str) -> bool:

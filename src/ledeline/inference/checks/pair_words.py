@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ledeline.core.cache import BoundedCache
@@ -38,7 +39,7 @@ class Word(NamedTuple):
     capital: bool  # whether its first letter is one
     possessive: bool
     gap: str  # what stands between it and the word before
-    index: int
+    at: int  # which word of the text it is, from 0
 
 
 def _form(text: str) -> _Form:
@@ -82,7 +83,7 @@ def words_of(text: str) -> list[Word]:
 
 def opens_sentence(word: Word) -> bool:
     """Whether a sentence, a quotation or what follows a colon begins with the word."""
-    return word.index == 0 or (len(word.gap) > 1 and _OPENS_SENTENCE.search(word.gap) is not None)
+    return word.at == 0 or (len(word.gap) > 1 and _OPENS_SENTENCE.search(word.gap) is not None)
 
 
 class Lede:
@@ -100,13 +101,18 @@ class Lede:
         """Where each stem stands."""
         places: dict[str, list[int]] = {}
         for word in self.words:
-            places.setdefault(word.stem, []).append(word.index)
+            places.setdefault(word.stem, []).append(word.at)
         return places
 
     @cached_property
-    def letters(self) -> str:
-        """All letters and digits in lower case, for words written together or apart."""
-        return "".join(word.low for word in self.words)
+    def capitals(self) -> set[str]:
+        """The words with a capital."""
+        return {word.low for word in self.words if word.capital}
+
+    @cached_property
+    def joined(self) -> set[str]:
+        """Each two neighbours written together."""
+        return {one.low + two.low for one, two in pairwise(self.words)}
 
     @cached_property
     def initials(self) -> tuple[str, str]:

@@ -6,10 +6,12 @@ from typing import Final
 
 # A place and all words for it or its people; behind the bar what lies in it or speaks for it.
 _COUNTRIES: Final = """
-us usa america american americans states murica stateside| washington pentagon capitol congress senate biden trump obama nasa fda
+us usa america american americans states murica stateside|
+us| washington pentagon capitol congress senate biden trump obama nasa fda
 us| cdc fbi republican republicans democrats gop california texas florida
 us| federal fed
-uk britain british briton britons brits brit kingdom gb| england english scotland scottish wales welsh london ulster downing
+uk britain british briton britons brits brit kingdom gb|
+uk| england english scotland scottish wales welsh london ulster downing
 uk| westminster whitehall
 england english| london manchester liverpool birmingham leeds bristol newcastle yorkshire kent essex
 scotland scottish scots scot| glasgow edinburgh aberdeen dundee holyrood
@@ -102,7 +104,8 @@ salvador salvadoran|
 guatemala guatemalan|
 honduras honduran|
 nicaragua nicaraguan|
-australia australian australians aussie aussies oz| sydney melbourne brisbane perth adelaide canberra queensland victoria
+australia australian australians aussie aussies oz|
+australia| sydney melbourne brisbane perth adelaide canberra queensland victoria
 australia| nsw
 zealand kiwi kiwis nz zealander zealanders| auckland wellington
 fiji fijian|
@@ -159,7 +162,8 @@ alabama ala| birmingham
 alaska| anchorage
 arizona ariz| phoenix tucson
 arkansas|
-california calif californian californians| angeles francisco diego sacramento oakland hollywood malibu silicon
+california calif californian californians|
+california| angeles francisco diego sacramento oakland hollywood malibu silicon
 colorado| denver boulder
 connecticut conn|
 delaware|

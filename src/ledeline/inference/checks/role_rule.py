@@ -73,7 +73,7 @@ def qualifier_doubts(pair: Pair) -> Iterator[Doubt]:
         ):
             continue
         kind: DoubtKind = "modality" if qualifier.low in _MODAL else "role"
-        said = pair.lede.quote(qualifier.index, found.head.index)
+        said = pair.lede.quote(qualifier.at, found.head.at)
         yield pair.doubt([word], kind, f'the lede says "{said}"')
 
 
@@ -122,18 +122,18 @@ def object_doubts(pair: Pair) -> Iterator[Doubt]:
 
 
 def _end_of_name(name: Word, pair: Pair) -> int:
-    last = name.index
-    for word in pair.words[name.index + 1 :]:
+    last = name.at
+    for word in pair.words[name.at + 1 :]:
         if not word.capital or word.gap != " " or is_common(word.low, word.stem):
             break
-        last = word.index
+        last = word.at
     return last
 
 
 def _reads_as_verb(word: Word, pair: Pair) -> bool:
-    if not word.index:
+    if not word.at:
         return False
-    before = pair.words[word.index - 1]
+    before = pair.words[word.at - 1]
     return before.low in _BEFORE_VERBS or word.low.endswith(("s", "ed", "ing"))
 
 
@@ -141,7 +141,7 @@ def speaker_doubts(pair: Pair) -> Iterator[Doubt]:
     """Somebody whom the headline lets speak, far from all words of speech of the lede."""
     if pair.lows.isdisjoint(("say", "says", "said")):
         return
-    spoken = [word.index for word in pair.lede.words if word.stem in _SAYING]
+    spoken = [word.at for word in pair.lede.words if word.stem in _SAYING]
     if not spoken:
         return
     for name, verb in pairwise(pair.words):

@@ -21,8 +21,8 @@ _SHORT: Final = {
 _CALENDAR: Final = {**{word: word for word in (*_DAYS, *_MONTHS)}, **_SHORT}
 _UNSURE: Final = frozenset(("march", "may", "mar", "sat", "sun", "wed", "jun", "august"))
 _PHRASE: Final = re.compile(
-    r"\b(?:(?:last|next|this|past) (?:week|month|year|night|weekend|summer|winter|spring|autumn|fall"
-    r"|season)|yesterday|tomorrow|overnight)\b",
+    r"\b(?:(?:last|next|this|past) (?:week|month|year|night|weekend|summer|winter|spring|autumn"
+    r"|fall|season)|yesterday|tomorrow|overnight)\b",
     re.I,
 )
 
