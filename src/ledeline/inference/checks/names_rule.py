@@ -1,0 +1,189 @@
+"""A name or a place of the headline that the lede does not have."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from ledeline.inference.checks.amounts import NUMBER_WORDS
+from ledeline.inference.checks.common_words import FIRST_NAMES, is_both, is_common
+from ledeline.inference.checks.doubt import Doubt
+from ledeline.inference.checks.known_people import TITLES, known_people, short_forms
+from ledeline.inference.checks.pair_words import Lede, Pair, Word, opens_sentence
+from ledeline.inference.checks.place_names import is_place, places_around, places_meant
+from ledeline.text.function_words import FUNCTION_WORDS
+
+_PARTICLES: Final = frozenset("de da del der di du van von bin ibn al el la le dos st".split())
+_NO_NAMES: Final = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december jan feb mar apr jun jul aug sept sep oct nov
+    dec today tomorrow yesterday am pm ok tv news watch update live exclusive factbox poll study
+    report review opinion video photos analysis explainer timeline transcript brief
+    """.split()
+)
+
+
+def name_doubts(pair: Pair) -> Iterator[Doubt]:
+    """Runs of name words that the lede does not have."""
+    run: list[Word] = []
+    for word in pair.words:
+        if run and not _joins(run[-1], word, pair):
+            yield _doubt(pair, run)
+            run = []
+        if _is_unknown_name(word, pair):
+            run.append(word)
+    if run:
+        yield _doubt(pair, run)
+
+
+def _joins(last: Word, word: Word, pair: Pair) -> bool:
+    """Whether a word goes on with the run of names that the last one ended."""
+    if word.at == last.at + 1:
+        return word.gap in (" ", "-", ". ", ".") and not last.possessive
+    between = pair.words[last.at + 1 : word.at]
+    return all(other.low in _PARTICLES for other in between)
+
+
+def _doubt(pair: Pair, run: list[Word]) -> Doubt:
+    start, end = run[0].start, run[-1].end - 2 * run[-1].possessive
+    name = pair.headline[start:end]
+    if any(is_place(word.low) for word in run):
+        return pair.doubt_at(start, end, "place", f"the lede does not have {name}")
+    return pair.doubt_at(start, end, "name", f"the lede does not name {name}")
+
+
+def _is_unknown_name(word: Word, pair: Pair) -> bool:
+    low = word.low
+    if not word.capital or len(low) < 2 or low in pair.lede.lows or word.stem in pair.lede.stems:
+        return False
+    if low in FUNCTION_WORDS or low in _NO_NAMES or low in TITLES or not low[0].isalpha():
+        return False
+    if low in NUMBER_WORDS:
+        return False
+    if "'" in low and low.partition("'")[0] in FUNCTION_WORDS:
+        return False  # he'll, they'd
+    return _reads_as_a_name(word, pair) and not _is_supported(word, pair)
+
+
+def _reads_as_a_name(word: Word, pair: Pair) -> bool:
+    """Whether a word with a capital is a name, as far as case and the words around it show."""
+    low, stem = word.low, word.stem
+    if is_place(low):
+        return True
+    common, shows_nothing = is_common(low, stem), pair.title_case or opens_sentence(word)
+    if not common and (not is_both(stem) or not shows_nothing):
+        return True
+    after = pair.words[word.at + 1] if word.at + 1 < len(pair.words) else None
+    if low in FIRST_NAMES and after is not None and _may_be_surname(after, pair):
+        return True
+    if not common and low in known_people() and after is not None:
+        return word.possessive or after.low.endswith(("s", "ed")) or after.low in FUNCTION_WORDS
+    return word.at > 0 and _follows_first_name(word, pair, common and shows_nothing)
+
+
+def _may_be_surname(word: Word, pair: Pair) -> bool:
+    return (
+        word.gap == " "
+        and word.capital
+        and word.low not in pair.lede.lows
+        and (not is_common(word.low, word.stem) or not pair.title_case)
+    )
+
+
+def _follows_first_name(word: Word, pair: Pair, common: bool) -> bool:
+    before = pair.words[word.at - 1]
+    if word.gap != " " or not before.capital or before.possessive or before.low in pair.lede.lows:
+        return False
+    if before.low in FIRST_NAMES:
+        return not common and (before.low not in FUNCTION_WORDS or _opens_no_question(before, pair))
+    return not (
+        common or is_common(before.low, before.stem) or is_both(before.stem) or is_place(before.low)
+    )
+
+
+def _opens_no_question(word: Word, pair: Pair) -> bool:
+    """Will Hunt Found Guilty; but neither Will House Vote Today? nor Police Will Hunt Thief."""
+    return opens_sentence(word) and "?" not in pair.headline
+
+
+def _is_supported(word: Word, pair: Pair) -> bool:
+    """Whether the lede has a name in another form."""
+    low, lede = word.low, pair.lede
+    return (
+        not places_meant(low).isdisjoint(_lede_places(lede))
+        or not short_forms().get(low, frozenset()).isdisjoint(lede.lows)
+        or (_is_acronym(word, lede) and not pair.headline.isupper())
+        or _is_known_person(low, lede)
+        or _is_spelt_otherwise(low, lede)
+        or _is_half_a_word(word, pair)
+    )
+
+
+def _lede_places(lede: Lede) -> set[str]:
+    places = lede.kept.get("places")
+    if not isinstance(places, set):
+        places = lede.kept["places"] = places_around(lede.lows)
+    return places
+
+
+def _is_acronym(word: Word, lede: Lede) -> bool:
+    letters = word.low.removesuffix("s") if word.text[-1] == "s" else word.low
+    if not 2 <= len(letters) <= 6 or not word.text[:-1].replace(".", "").isupper():
+        return False
+    return any(letters in initials for initials in lede.initials)
+
+
+def _is_known_person(low: str, lede: Lede) -> bool:
+    """Whether the lede has the surname of a well-known person whose first name this is."""
+    known = known_people()
+    for surname in lede.capitals & known.keys():
+        if low in known[surname]:
+            at = next(word.at for word in lede.words if word.low == surname and word.capital)
+            if not _has_first_name(lede, at):
+                return True
+    return False
+
+
+def _has_first_name(lede: Lede, at: int) -> bool:
+    """Whether another name stands before it (Calvin Harris) or behind it (Harris County)."""
+    name = lede.words[at]
+    if at + 1 < len(lede.words) and not name.possessive:
+        after = lede.words[at + 1]
+        if after.gap == " " and after.capital:
+            return True
+    if not at or name.gap != " ":
+        return False
+    before = lede.words[at - 1]
+    if not before.capital or before.low in TITLES:
+        return False
+    return not (opens_sentence(before) and is_common(before.low, before.stem))
+
+
+def _is_spelt_otherwise(low: str, lede: Lede) -> bool:
+    """Zelenskyy and Zelensky, SpaceX and Space X, Avs and Avalanche."""
+    if low in lede.joined:
+        return True
+    if len(low) < 4:
+        return False
+    if low[-1] == "s" and len(low) < 6 and any(o.startswith(low[:-1]) for o in lede.capitals):
+        return True
+    if len(low) < 5:
+        return False
+    return any(_is_form_of(low, other, lede) for other in lede.capitals) or any(
+        len(other) > 4 and len(low) - len(other) <= 2 and other in low for other in lede.lows
+    )
+
+
+def _is_form_of(low: str, other: str, lede: Lede) -> bool:
+    """Zelenskyy of Zelensky, Pharma of Pharmaceutical, Scotiabank of a bank and Scotia."""
+    if other[:5] == low[:5] and abs(len(other) - len(low)) <= 3:
+        return True
+    if len(low) > 5 and other.startswith(low):
+        return True
+    return len(other) > 4 and low.startswith(other) and low[len(other) :] in lede.lows
+
+
+def _is_half_a_word(word: Word, pair: Pair) -> bool:
+    """Tik Tok, where the lede has TikTok."""
+    halves = pair.words[max(word.at - 1, 0) : word.at + 2]
+    return any(one.low + two.low in pair.lede.lows for one, two in pairwise(halves))
