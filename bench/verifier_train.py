@@ -1,9 +1,8 @@
 """Pre-train the verifier on pairs of lede and headline, on a GPU.
 
-Three tasks at once, on what readers never labelled:
+Two tasks at once, on what readers never labelled:
 
-- words of publishers' headlines are hidden, and predicted beside the lede;
-- some of the predictions are put into the headline, and must be told from its own words;
+- publishers' headlines are predicted word by word, as a generator would;
 - headlines are generated from a lede and from the same lede changed (`verifier_corrupt`); each is
   paired with both, and the verifier must say which lede it was generated from. As each lede and each
   headline is in a right and in a wrong pair, only what one says of the other tells them apart.
@@ -26,13 +25,15 @@ from torch.nn import functional
 
 from ledeline import Headliner
 from ledeline.config import SearchConfig
-from ledeline.model.verifier import Verifier, VerifierShape
+from ledeline.model.layers.attention import Memory
+from ledeline.model.verifier import GeneratorView, Judgement, Verifier, VerifierShape
 from ledeline.search import search
+from ledeline.search.step_model import map_tensors
 from ledeline.text.tokenizer import Tokenizer
 from verifier_corrupt import corrupt
 
 LEDE, HEADLINE = 90, 36
-MASK = 2  # <bos> is in no lede and no headline
+BEGIN, END = 2, 3
 
 
 def read_pairs(paths: list[Path], limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -120,70 +121,117 @@ def useful(ledes: np.ndarray, changed: np.ndarray, a: np.ndarray, b: np.ndarray)
     return keep
 
 
-class Trainer:
-    """All three tasks in one step."""
+@torch.no_grad()
+def forced(system: Any, ledes: Tensor, rows: Tensor, headlines: Tensor) -> tuple[Tensor, GeneratorView]:
+    """The generator's encoded ledes (B, I, G), and what it saw of the headlines (N, J) of these rows."""
+    mask = ledes > 0
+    begun = system.begin(ledes, mask.sum(1).cpu(), mask)
+    begin = torch.full((len(headlines), 1), BEGIN, device=headlines.device)
+    previous = torch.cat([begin, headlines], 1)
+    state = map_tensors(begun.state, lambda leaf: leaf[rows])
+    memory = Memory(*(one[rows] for one in begun.memory))
+    states, attention = system.decoder.unroll(previous, state, memory)
+    ended = functional.pad(headlines, (0, 1))
+    ended = ended.scatter(1, (headlines > 0).sum(1, keepdim=True), END)
+    logs = [
+        functional.linear(some.to(torch.bfloat16 if some.is_cuda else some.dtype), weight, bias)
+        .float()
+        .log_softmax(-1)
+        .gather(-1, word.unsqueeze(-1))
+        .squeeze(-1)
+        for weight, bias in [_output(system, states)]
+        for some, word in zip(states.split(256), ended.split(256), strict=True)
+    ]
+    written = torch.cat(logs).masked_fill(ended == 0, 0.0)
+    return begun.memory.states, GeneratorView(states, attention, written)
 
-    def __init__(self, shape: VerifierShape, device: torch.device, rate: float, dropout: float) -> None:
+
+def _output(system: Any, states: Tensor) -> tuple[Tensor, Tensor]:
+    dtype = torch.bfloat16 if states.is_cuda else states.dtype
+    return system.output.weight.to(dtype), system.output.bias.to(dtype)
+
+
+class Trainer:
+    """All tasks in one step."""
+
+    def __init__(self, shape: VerifierShape, device: torch.device, rate: float, dropout: float, system: Any = None, weights: Any = None) -> None:
         torch.manual_seed(1)
         self.model = Verifier(shape, dropout).to(device)
-        self.right = nn.Linear(shape.size, 1).to(device)  # of the pooled state
+        self.system = system
+        if weights:
+            missing = self.model.load_state_dict(weights, strict=False)
+            print("not in the old weights:", missing.missing_keys, flush=True)
         self.rate, self.device = rate, device
-        parameters = [*self.model.parameters(), *self.right.parameters()]
-        self.optimizer = torch.optim.AdamW(
-            parameters, lr=rate, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type == "cuda"
+        self.optimizer = self._optimizer(rate)
+
+    def _optimizer(self, rate: float) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(
+            self.model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01, fused=self.device.type == "cuda"
         )
+
+    def update(self, loss: Tensor, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+
+    def autocast(self) -> Any:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")
 
     def step(self, pairs: tuple[Tensor, Tensor], quads: tuple[Tensor, ...], share: float) -> Tensor:
         """One update; share is how far training is, from 0 to 1. Returns the losses (5,)."""
-        warm = 0.03
-        factor = share / warm if share < warm else 0.5 * (1 + math.cos(math.pi * (share - warm) / (1 - warm)))
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate * max(factor, 0.01)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            losses = self.losses(pairs, quads)
-        total = losses[0] + 5 * losses[1] + 2 * losses[2]
-        self.optimizer.zero_grad(set_to_none=True)
-        total.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        return losses.detach()
+        with self.autocast():
+            words = self.word_loss(*pairs)
+            contrast, accuracy = self.contrast_loss(quads)
+        self.update(words + contrast, self.rate * schedule(share))
+        return torch.stack([words.detach(), contrast.detach(), accuracy])
 
-    def losses(self, pairs: tuple[Tensor, Tensor], quads: tuple[Tensor, ...]) -> Tensor:
+    def word_loss(self, ledes: Tensor, headlines: Tensor) -> Tensor:
+        """Predict each sub-word of publishers' headlines from the lede and the words before."""
         model = self.model
-        ledes, headlines = pairs
-        memory = model.read(ledes)
-        hidden = (torch.rand(headlines.shape, device=self.device) < 0.25) & (headlines > 0)
-        given = headlines.masked_fill(hidden, MASK)
-        states = model(memory, given).states
-        logits = functional.linear(states[hidden], model.embedding.weight)
-        targets = headlines[hidden]
-        words = functional.cross_entropy(logits.float(), targets)
-        with torch.no_grad():
-            sampled = (logits.detach().float() / 1.0).softmax(-1)
-            drawn = torch.multinomial(sampled, 1).squeeze(1)
-            replaced = headlines.clone()
-            half = torch.rand(drawn.shape, device=self.device) < 0.7
-            replaced[hidden] = torch.where(half, drawn, targets)
-        judged = model(memory, replaced)
-        wrong = (replaced != headlines).float()
-        present = headlines > 0
-        told = functional.binary_cross_entropy_with_logits(judged.doubts.float(), wrong, reduction="none")
-        told = told[present].mean()
+        begin = torch.full((len(headlines), 1), BEGIN, device=self.device)
+        states = model(model.read(ledes), torch.cat([begin, headlines], 1), causal=True).states
+        ended = functional.pad(headlines, (0, 1))
+        ended = ended.scatter(1, (headlines > 0).sum(1, keepdim=True), END)
+        counts = ended > 0
+        logits = functional.linear(states[counts], model.embedding.weight)
+        return functional.cross_entropy(logits.float(), ended[counts], label_smoothing=0.05)
+
+    def judge(self, ledes: Tensor, rows: Tensor, headlines: Tensor) -> Judgement:
+        """Judge the headlines of these rows of ledes."""
+        with torch.autocast(self.device.type, enabled=False):
+            encoded, view = forced(self.system, ledes, rows, headlines)
+        return self.model(self.model.read(ledes, encoded).rows(rows), headlines, view)
+
+    def contrast_loss(self, quads: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Say which lede a headline was generated from."""
         ledes_a, ledes_b, a, b = quads
-        both = model.read(torch.cat([ledes_a, ledes_b]))
         n = len(a)
-        rows = torch.cat([torch.arange(n), torch.arange(n), n + torch.arange(n), n + torch.arange(n)])
-        rows = rows.to(self.device)
-        four = model(both.rows(rows), torch.cat([a, b, b, a]))
-        scores = (four.labels[:, :2].logsumexp(1) - four.labels[:, 2:].logsumexp(1)).float()
-        # Right and wrong lede of each headline compared, and each alone.
+        number = torch.arange(n, device=self.device)
+        rows = torch.cat([number, number, n + number, n + number])
+        four = self.judge(torch.cat([ledes_a, ledes_b]), rows, torch.cat([a, b, b, a]))
+        scores = support_logit(four.labels)
         aa, ab, bb, ba = scores.split(n)
         contrast = functional.softplus(-torch.stack([aa - ab, aa - ba, bb - ba, bb - ab])).mean()
         right = torch.cat([torch.ones(n), torch.zeros(n), torch.ones(n), torch.zeros(n)]).to(self.device)
         alone = functional.binary_cross_entropy_with_logits(scores, right)
-        accuracy = ((aa > ab).float() + (bb > ba).float()).mean() / 2
-        found = (judged.doubts.detach()[wrong.bool()].float() > -2).float().mean()
-        return torch.stack([words, told, contrast + alone, accuracy.detach(), found])
+        accuracy = ((aa > ab).float() + (bb > ba).float()).mean().detach() / 2
+        return contrast + alone, accuracy
+
+
+def support_logit(labels: Tensor) -> Tensor:
+    """The log-odds that a headline is ok or clumsy, not added or false. (N, 4) -> (N,)."""
+    labels = labels.float()
+    return labels[:, :2].logsumexp(1) - labels[:, 2:].logsumexp(1)
+
+
+def schedule(share: float, warm: float = 0.03) -> float:
+    """The factor of the learning rate: up, then down along a cosine."""
+    if share < warm:
+        return max(0.01, share / warm)
+    return max(0.01, 0.5 * (1 + math.cos(math.pi * (share - warm) / (1 - warm))))
 
 
 def batches(lengths: Tensor, size: int, generator: torch.Generator) -> list[Tensor]:
@@ -196,10 +244,11 @@ def batches(lengths: Tensor, size: int, generator: torch.Generator) -> list[Tens
     return [out[n] for n in torch.randperm(len(out), generator=generator).tolist()]
 
 
-def pretrain(shape: VerifierShape, data: dict[str, Tensor], device: torch.device, args: Any, seconds: float, rate: float, dropout: float) -> Trainer:
-    trainer = Trainer(shape, device, rate, dropout)
+def pretrain(shape: VerifierShape, data: dict[str, Tensor], device: torch.device, args: Any, seconds: float, rate: float, dropout: float, system: Any) -> Trainer:
+    weights = load(args.start.parent, args.start.name)[1] if args.start else None
+    trainer = Trainer(shape, device, rate, dropout, system, weights)
     generator = torch.Generator().manual_seed(1)
-    start, number, sums = time.perf_counter(), 0, torch.zeros(5, device=device)
+    start, number, sums = time.perf_counter(), 0, torch.zeros(3, device=device)
     lede_lengths = (data["ledes"] > 0).sum(1).cpu()
     quad_lengths = (data["a_ledes"] > 0).sum(1).cpu()
     pairs_left: list[Tensor] = []
@@ -209,7 +258,7 @@ def pretrain(shape: VerifierShape, data: dict[str, Tensor], device: torch.device
         if not pairs_left:
             pairs_left = batches(lede_lengths, args.batch, generator)
         if not quads_left:
-            quads_left = batches(quad_lengths, args.batch // 2, generator)
+            quads_left = batches(quad_lengths, args.quads, generator)
         rows, quads = pairs_left.pop(), quads_left.pop()
         longest = int(lede_lengths[rows].max())
         pair = data["ledes"][rows.to(device)][:, :longest].long(), data["headlines"][rows.to(device)].long()
@@ -268,8 +317,18 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--show", type=int, default=200)
     parser.add_argument("--workers", type=int, default=14)
-    parser.add_argument("--small", type=float, default=150, help="seconds")
-    parser.add_argument("--large", type=float, default=200, help="seconds")
+    parser.add_argument("--quads", type=int, default=256)
+    parser.add_argument("--size", type=int, default=256)
+    parser.add_argument("--layers", type=int, nargs=2, default=(4, 4))
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--parts", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--until", type=float, default=400, help="seconds from the start")
+    parser.add_argument("--start", type=Path, help="weights to begin with: FOLDER/NAME")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--labels", type=Path)
+    parser.add_argument("--tune-epochs", type=int, default=4)
+    parser.add_argument("--tune-rate", type=float, nargs="+", default=[3e-4])
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     start = time.perf_counter()
@@ -298,15 +357,18 @@ def main() -> None:
             ledes=ledes, headlines=headlines, a_ledes=true[keep], b_ledes=changed[keep], a=a[keep], b=b[keep]
         ).items()
     }
+    system = headliner.models[0].model.eval()
     del headliner
     vocabulary = tokenizer.vocabulary_size
     args.output.mkdir(parents=True, exist_ok=True)
-    small = VerifierShape(vocabulary)
-    save(pretrain(small, data, device, args, args.small, 1e-3, 0.1).model, args.output, "small", 1)
-    if args.large:
-        large = VerifierShape(vocabulary, 512, 6, 8, 2048)
-        seconds = min(args.large, 545 - (time.perf_counter() - start))
-        save(pretrain(large, data, device, args, seconds, 5e-4, 0.1).model, args.output, "large", 2)
+    shape = VerifierShape(vocabulary, args.size, args.size // 64, 4 * args.size, *args.layers)
+    seconds = min(args.seconds, args.until - (time.perf_counter() - start))
+    trainer = pretrain(shape, data, device, args, seconds, args.rate, args.dropout, system)
+    save(trainer.model, args.output, "pretrained", args.parts)
+    if args.labels:
+        from verifier_tune import tune
+
+        tune(trainer, args, data)
 
 
 if __name__ == "__main__":
