@@ -107,6 +107,7 @@ def _next_content(lede: Lede, first: int, start: int, sort: str) -> Iterator[_He
         if word.gap.strip(" -") and word.at > start:
             return
         if word.low not in _LIGHT and not word.low.endswith("ly"):
-            if len(word.low) > 2:
+            after_be = any(lede.words[at].low in ("be", "been") for at in range(start, word.at))
+            if len(word.low) > 2 and (not after_be or word.low.endswith(("ed", "n", "t"))):
                 yield _Hedged(word, first, sort)
             return

@@ -1,5 +1,6 @@
 """A name or a place of the headline that the lede does not have."""
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
@@ -13,12 +14,14 @@ from ledeline.inference.checks.place_names import is_place, places_around, place
 from ledeline.text.function_words import FUNCTION_WORDS
 
 _PARTICLES: Final = frozenset("de da del der di du van von bin ibn al el la le dos st".split())
+_PARTS: Final = re.compile(r"[A-Z][a-z]+")
 _NO_NAMES: Final = frozenset(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june
     july august september october november december jan feb mar apr jun jul aug sept sep oct nov
     dec today tomorrow yesterday am pm ok tv news watch update live exclusive factbox poll study
     report review opinion video photos analysis explainer timeline transcript brief
+    govt dept rs opener
     """.split()
 )
 
@@ -28,11 +31,12 @@ def name_doubts(pair: Pair) -> Iterator[Doubt]:
     run: list[Word] = []
     for word in pair.words:
         if run and not _joins(run[-1], word, pair):
-            yield _doubt(pair, run)
+            if not _is_spelt_out(pair, run):
+                yield _doubt(pair, run)
             run = []
         if _is_unknown_name(word, pair):
             run.append(word)
-    if run:
+    if run and not _is_spelt_out(pair, run):
         yield _doubt(pair, run)
 
 
@@ -42,6 +46,12 @@ def _joins(last: Word, word: Word, pair: Pair) -> bool:
         return word.gap in (" ", "-", ". ", ".") and not last.possessive
     between = pair.words[last.at + 1 : word.at]
     return all(other.low in _PARTICLES for other in between)
+
+
+def _is_spelt_out(pair: Pair, run: list[Word]) -> bool:
+    """Los Angeles, where the lede has LA."""
+    initials = "".join(word.low[0] for word in run)
+    return len(run) > 1 and initials in pair.lede.capitals and any(is_place(w.low) for w in run)
 
 
 def _doubt(pair: Pair, run: list[Word]) -> Doubt:
@@ -113,6 +123,7 @@ def _is_supported(word: Word, pair: Pair) -> bool:
         not places_meant(low).isdisjoint(_lede_places(lede))
         or not short_forms().get(low, frozenset()).isdisjoint(lede.lows)
         or (_is_acronym(word, lede) and not pair.headline.isupper())
+        or _is_made_of_parts(word, lede)
         or _is_known_person(low, lede)
         or _is_spelt_otherwise(low, lede)
         or _is_half_a_word(word, pair)
@@ -130,7 +141,17 @@ def _is_acronym(word: Word, lede: Lede) -> bool:
     letters = word.low.removesuffix("s") if word.text[-1] == "s" else word.low
     if not 2 <= len(letters) <= 6 or not word.text[:-1].replace(".", "").isupper():
         return False
+    if len(letters) == 3 and any(other.startswith(letters) for other in lede.capitals):
+        return True  # IND vs ENG
     return any(letters in initials for initials in lede.initials)
+
+
+def _is_made_of_parts(word: Word, lede: Lede) -> bool:
+    """WaMu of Washington Mutual."""
+    parts = _PARTS.findall(word.text)
+    return len(parts) > 1 and all(
+        any(other.startswith(part.casefold()) for other in lede.capitals) for part in parts
+    )
 
 
 def _is_known_person(low: str, lede: Lede) -> bool:

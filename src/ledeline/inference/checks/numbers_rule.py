@@ -6,13 +6,14 @@ from typing import Final
 
 from ledeline.inference.checks.amounts import NUMBER_WORDS, Amount, amounts_of, is_year, with_ranges
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
-from ledeline.inference.checks.pair_words import Lede, Pair
+from ledeline.inference.checks.pair_words import Lede, Pair, stem_of
 
 _ABOUT: Final = re.compile(
     r"(?:\b(?:nearly|almost|about|around|some|roughly|approximately|more than|over|at least|up to"
     r"|under|less than|fewer than|close to|above|below|just|past|top[s]?|exceed[s]?)|~|>|<)\s*\W?$",
     re.I,
 )
+_FIRSTS: Final = frozenset(map(stem_of, "opening debut inaugural earliest maiden new".split()))
 _SCORE: Final = re.compile(r"\d[-–]\d")
 _DIGIT: Final = re.compile(r"\d")
 
@@ -57,7 +58,17 @@ def _supported(amount: Amount, pair: Pair, own: LedeAmounts) -> bool:
     for other in own.amounts:
         if unit == other.unit and _near(amount, other, pair.headline):
             return True
-    return _in_a_name(amount, pair)
+    return (
+        _in_a_name(amount, pair)
+        or (not unit and (value, "th") in own.values and _follows_word_of(pair, amount))
+        or (unit == "th" and value == 1 and not pair.lede.stems.isdisjoint(_FIRSTS))
+    )
+
+
+def _follows_word_of(pair: Pair, amount: Amount) -> bool:
+    """Season 3, where the lede has the third season."""
+    before = [word for word in pair.words if word.end <= amount.start]
+    return bool(before) and before[-1].stem in pair.lede.stems
 
 
 def _in_a_score(amount: Amount, headline: str) -> bool:
@@ -81,7 +92,7 @@ def _near(amount: Amount, other: Amount, headline: str) -> bool:
 
 def _vague_supported(amount: Amount, own: LedeAmounts) -> bool:
     text = amount.text.lower()
-    if any(other.unit == "vague" and other.text.lower() == text for other in own.amounts):
+    if any(other.unit == "vague" and other.text.lower().endswith(text) for other in own.amounts):
         return True
     least = {"tens": 20, "dozens": 24, "hundreds": 200, "thousands": 1e3}
     least |= {"millions": 1e6, "billions": 1e9}

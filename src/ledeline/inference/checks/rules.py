@@ -14,7 +14,7 @@ from ledeline.inference.checks.names_rule import name_doubts
 from ledeline.inference.checks.negation_rule import negation_doubts
 from ledeline.inference.checks.numbers_rule import number_doubts
 from ledeline.inference.checks.pair_words import Lede, Pair
-from ledeline.inference.checks.role_rule import object_doubts, qualifier_doubts, speaker_doubts
+from ledeline.inference.checks.role_rule import direction_doubts, qualifier_doubts, speaker_doubts
 from ledeline.inference.checks.time_rule import time_doubts
 
 Rule: TypeAlias = Callable[[Pair], Iterator[Doubt]]
@@ -25,7 +25,7 @@ RULES: Final[dict[str, Rule]] = {
     "modality": modality_doubts,
     "negation": negation_doubts,
     "qualifiers": qualifier_doubts,
-    "objects": object_doubts,
+    "directions": direction_doubts,
     "speakers": speaker_doubts,
     "times": time_doubts,
     "quotes": quote_doubts,
