@@ -3,12 +3,12 @@
 import pytest
 
 from ledeline.inference.checks.doubt import DOUBT_KINDS
-from ledeline.inference.checks.pair_words import Lede, Pair
+from ledeline.inference.checks.pair_words import Lede, PairWords
 from ledeline.inference.checks.rules import RULES, RuleChecker, rule_doubts
 
 
 def found(rule, lede, headline):
-    return [(doubt.words, doubt.kind) for doubt in RULES[rule](Pair(Lede(lede), headline))]
+    return [(doubt.words, doubt.kind) for doubt in RULES[rule](PairWords(Lede(lede), headline))]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,19 @@ def found(rule, lede, headline):
 )
 def test_numbers_by_value(lede, headline, doubted):
     assert [words for words, _ in found("numbers", lede, headline)] == doubted
+
+
+@pytest.mark.parametrize(
+    ("lede", "headline", "doubted"),
+    [
+        ("Duarte scored two goals in four games.", "Duarte scores four goals", ["four"]),
+        ("Duarte scored two goals in four games.", "Duarte scores 2 goals", []),
+        ("Duarte scored two goals in four games.", "Duarte has four stitches", []),
+        ("The 13-year-old won 2 cups.", "Boy, 13, cups in hand", []),
+    ],
+)
+def test_numbers_count_the_same_things(lede, headline, doubted):
+    assert [words for words, _ in found("counts", lede, headline)] == doubted
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from ledeline.inference.checks.doubt import Doubt
-from ledeline.inference.checks.pair_words import Pair, stem_of
+from ledeline.inference.checks.pair_words import PairWords, stem_of
 
 _QUOTED: Final = re.compile(r"(?:^|[\s(:,])(['‘\"“](.+?)['’\"”])(?=$|[\s),:;.?!])")
 
@@ -55,7 +55,7 @@ returns return returned | back comeback again home resume resumed rejoin reunite
 """
 
 
-def quote_doubts(pair: Pair) -> Iterator[Doubt]:
+def quote_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Quotations with words that the lede does not have."""
     for found in _QUOTED.finditer(pair.headline):
         start, end = found.span(1)
@@ -80,7 +80,7 @@ def _claims() -> dict[str, frozenset[str]]:
     return {word: frozenset(needed[first]) for first in words for word in words[first]}
 
 
-def claim_doubts(pair: Pair) -> Iterator[Doubt]:
+def claim_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Strong words that nothing in the lede stands for."""
     claims = _claims()
     for low in pair.lows & claims.keys():

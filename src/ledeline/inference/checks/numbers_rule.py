@@ -6,7 +6,7 @@ from typing import Final
 
 from ledeline.inference.checks.amounts import NUMBER_WORDS, Amount, amounts_of, is_year, with_ranges
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
-from ledeline.inference.checks.pair_words import Lede, Pair, stem_of
+from ledeline.inference.checks.pair_words import Lede, PairWords, stem_of
 
 _ABOUT: Final = re.compile(
     r"(?:\b(?:nearly|almost|about|around|some|roughly|approximately|more than|over|at least|up to"
@@ -27,9 +27,9 @@ class LedeAmounts:
         self.bare = {amount.value for amount in self.amounts}
 
 
-def number_doubts(pair: Pair) -> Iterator[Doubt]:
+def number_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Numbers that the lede does not have."""
-    if pair.lows.isdisjoint(NUMBER_WORDS) and not _DIGIT.search(pair.headline):
+    if not has_number(pair):
         return
     found = amounts_of(pair.headline)
     own = lede_amounts(pair.lede)
@@ -37,6 +37,11 @@ def number_doubts(pair: Pair) -> Iterator[Doubt]:
         if not _supported(amount, pair, own):
             kind: DoubtKind = "time" if is_year(amount) else "number"
             yield pair.doubt_at(amount.start, amount.end, kind, _why(amount, own))
+
+
+def has_number(pair: PairWords) -> bool:
+    """Whether the headline has any number."""
+    return not pair.lows.isdisjoint(NUMBER_WORDS) or _DIGIT.search(pair.headline) is not None
 
 
 def lede_amounts(lede: Lede) -> LedeAmounts:
@@ -47,7 +52,7 @@ def lede_amounts(lede: Lede) -> LedeAmounts:
     return own
 
 
-def _supported(amount: Amount, pair: Pair, own: LedeAmounts) -> bool:
+def _supported(amount: Amount, pair: PairWords, own: LedeAmounts) -> bool:
     value, unit = amount.value, amount.unit
     if unit == "vague":
         return _vague_supported(amount, own)
@@ -65,7 +70,7 @@ def _supported(amount: Amount, pair: Pair, own: LedeAmounts) -> bool:
     )
 
 
-def _follows_word_of(pair: Pair, amount: Amount) -> bool:
+def _follows_word_of(pair: PairWords, amount: Amount) -> bool:
     """Season 3, where the lede has the third season."""
     before = [word for word in pair.words if word.end <= amount.start]
     return bool(before) and before[-1].stem in pair.lede.stems
@@ -102,7 +107,7 @@ def _vague_supported(amount: Amount, own: LedeAmounts) -> bool:
     return any(low <= other.value < low * 1000 for other in own.amounts)
 
 
-def _in_a_name(amount: Amount, pair: Pair) -> bool:
+def _in_a_name(amount: Amount, pair: PairWords) -> bool:
     """Covid-19, G20, Formula 1: the lede has what it hangs on, or the very token."""
     before = pair.headline[: amount.start]
     token = re.search(r"[^\W\d_]+[- ]?$", before)

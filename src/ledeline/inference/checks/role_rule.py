@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.inference.checks.known_people import TITLES
-from ledeline.inference.checks.pair_words import Lede, Pair, Word
+from ledeline.inference.checks.pair_words import Lede, PairWords, Word
 from ledeline.rouge.stem import irregular_forms
 from ledeline.text.function_words import FUNCTION_WORDS
 
@@ -55,7 +55,7 @@ class _Qualified(NamedTuple):
     head: Word
 
 
-def qualifier_doubts(pair: Pair) -> Iterator[Doubt]:
+def qualifier_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Heads that the lede qualifies and the headline does not."""
     qualified = _qualified(pair.lede)
     if not qualified or qualified.keys().isdisjoint(pair.stems):
@@ -94,7 +94,7 @@ def _find(lede: Lede) -> Iterator[_Qualified]:
             yield _Qualified(word, head)
 
 
-def direction_doubts(pair: Pair) -> Iterator[Doubt]:
+def direction_doubts(pair: PairWords) -> Iterator[Doubt]:
     """A did it to B, where the lede has that B did it to A, or that it was done to A by B."""
     places, words = pair.lede.places, pair.lede.words
     for doer, verb, name in zip(pair.words, pair.words[1:], pair.words[2:], strict=False):
@@ -135,7 +135,7 @@ def _are_names(words: list[Word], *places: int) -> bool:
     return all(words[at].capital for at in places)
 
 
-def speaker_doubts(pair: Pair) -> Iterator[Doubt]:
+def speaker_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Somebody whom the headline lets speak, far from all words of speech of the lede."""
     if pair.lows.isdisjoint(("say", "says", "said")):
         return
