@@ -47,6 +47,7 @@ LAST = (
 ).split()
 ALONE = "Walmart Toyota Netanyahu Putin Zelensky Rihanna Lufthansa Kardashian Ronaldo".split()
 PLACES = "Nigeria London Texas Moscow Ukraine Melbourne India Scotland Chicago Brazil".split()
+WORDS = {"Mark", "Grant", "Rose", "Brown", "Wood", "Hunt"}  # names that are words, too
 SMALL = {"to", "of", "at", "on", "with", "after", "for", "in"}
 
 
@@ -70,6 +71,8 @@ def nameless_pairs(number, seed):
         yield lede, sentence, name
         yield lede, title_case(sentence), name
         yield lede, sentence.upper(), name.upper()
+        if not any(part in WORDS for part in name.split()):
+            yield lede, sentence.lower(), name.lower()
 
 
 def test_a_name_that_the_lede_does_not_have_is_doubted():
@@ -82,16 +85,13 @@ def test_a_name_that_the_lede_does_not_have_is_doubted():
             headline,
         )
         seen += 1
-    assert seen == 1500
+    assert seen > 1500
 
 
 def test_all_words_of_an_unknown_name_are_in_the_doubt():
     for lede, headline, name in nameless_pairs(500, seed=21):
-        if any(
-            part in ("Mark", "Grant", "Rose", "Will", "Brown", "Wood", "Hunt")
-            for part in name.title().split()
-        ):
-            continue  # they are words, too: that one of the two is doubted must do
+        if any(part.capitalize() in WORDS for part in name.split()):
+            continue  # that one of the two is doubted must do
         checker = RuleChecker(lede)
         named = [doubt.words for doubt in checker.doubts(headline) if doubt.kind == "name"]
         assert any(name.split()[-1] in words for words in named), (lede, headline)

@@ -3,12 +3,12 @@
 import pytest
 
 from ledeline.inference.checks.doubt import DOUBT_KINDS
-from ledeline.inference.checks.pair_words import Lede, Pair
+from ledeline.inference.checks.pair_words import Lede, PairWords
 from ledeline.inference.checks.rules import RULES, RuleChecker, rule_doubts
 
 
 def found(rule, lede, headline):
-    return [(doubt.words, doubt.kind) for doubt in RULES[rule](Pair(Lede(lede), headline))]
+    return [(doubt.words, doubt.kind) for doubt in RULES[rule](PairWords(Lede(lede), headline))]
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,26 @@ def found(rule, lede, headline):
         ("The tax costs Rs 5 crore.", "Tax costs Rs 5cr", []),
         ("Hundreds fled.", "Hundreds of thousands flee", ["Hundreds of thousands"]),
         ("Some 340 people fled.", "Hundreds flee", []),
+        ("The third season is out.", "Season 3 is out", []),
+        ("He was hurt on the Fourth of July.", "Man hurt on Fourth of July", []),
         ("The mill closed.", "Mill closes in 1999", ["1999"]),
     ],
 )
 def test_numbers_by_value(lede, headline, doubted):
     assert [words for words, _ in found("numbers", lede, headline)] == doubted
+
+
+@pytest.mark.parametrize(
+    ("lede", "headline", "doubted"),
+    [
+        ("Duarte scored two goals in four games.", "Duarte scores four goals", ["four"]),
+        ("Duarte scored two goals in four games.", "Duarte scores 2 goals", []),
+        ("Duarte scored two goals in four games.", "Duarte has four stitches", []),
+        ("The 13-year-old won 2 cups.", "Boy, 13, cups in hand", []),
+    ],
+)
+def test_numbers_count_the_same_things(lede, headline, doubted):
+    assert [words for words, _ in found("counts", lede, headline)] == doubted
 
 
 @pytest.mark.parametrize(
@@ -87,6 +102,8 @@ def test_the_nearest_number_is_quoted(lede, headline, why):
         ("The mayor opened a bridge.", "Africa: Mayor opens bridge", [("Africa", "place")]),
         ("The singer cancelled a tour.", "Swift cancels tour", [("Swift", "name")]),
         ("The rescue was fast.", "Swift rescue", []),
+        ("Fires burn in LA.", "Fires burn in Los Angeles", []),
+        ("Osterby Mutual Bank failed.", "OsMu fails", []),
         ("She won.", "Ursula von der Leyen wins", [("Ursula von der Leyen", "name")]),
         ("The minister's aide resigned.", "Kovac's aide resigns", [("Kovac", "name")]),
     ],
@@ -153,12 +170,14 @@ def test_qualifiers_are_kept(lede, headline, doubted):
         ("Malinowski praised the work of Duarte.", "Duarte praises Malinowski", True),
         ("Malinowski praised the work of Duarte.", "Malinowski praises Duarte", False),
         ("Malinowski was praised by Duarte.", "Duarte praises Malinowski", False),
+        ("Duarte was praised by Malinowski.", "Duarte praises Malinowski", True),
         ("Malinowski praised Duarte.", "Duarte thanks Malinowski", False),
+        ("Malinowski and Duarte were praised.", "Duarte praises Malinowski", False),
     ],
 )
 def test_who_did_it_to_whom(lede, headline, doubted):
-    expected = [("praises Malinowski", "role")] if doubted else []
-    assert found("objects", lede, headline) == expected
+    expected = [("Duarte praises Malinowski", "role")] if doubted else []
+    assert found("directions", lede, headline) == expected
 
 
 def test_who_said_it():

@@ -86,12 +86,12 @@ _NUMBER: Final = re.compile(
     (?<![\w.])
     (?P<currency>(?:us|a|c)?\$|£|€|₹|¥|\b(?:rs\.?|inr|usd)\s?(?=\d))?
     (?:
-        (?P<numerator>an?\s(?=(?:{_FRACTION})\sof)|(?:one|two|three|four|[1-4])[\s-])(?P<fraction>{_FRACTION})\b
+        (?P<numerator>an?\s(?=(?:{_FRACTION})\sof\s(?!July))|(?:one|two|three|four|[1-4])[\s-])(?P<fraction>{_FRACTION})\b
       | (?P<slashed>[123]/[234])(?![/\d])
       | (?P<digits>\d{{1,3}}(?:,\d{{2,3}})+(?:\.\d+)?|\d+(?:\.\d+)?)
         (?:
             (?P<ordinal>st|nd|rd|th)\b
-          | [\s-]?(?P<scale>{_SCALE_WORDS}|[mbt]n|mln|bln|trn|mil|k|m|b|t|cr)\b(?!')
+          | [\s-]?(?P<scale>{_SCALE_WORDS}|[mbt]n|mln|bln|trn|mil|k|m|b|t|cr)\b(?!'[a-z])
         )?
       | (?P<tens>twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-
         (?P<ones>one|two|three|four|five|six|seven|eight|nine)\b
@@ -178,7 +178,7 @@ def _amount(match: re.Match[str], text: str) -> Amount | None:
     scale = part["scale"] or part["scale1"] or part["scale2"] or part["scale3"]
     factor = _SCALES[scale.lower()] if scale else 1.0
     if part["slashed"]:
-        value, unit = 100 * int(match[0][0]) / int(match[0][2]), "%"
+        value, unit = 100 * int(part["slashed"][0]) / int(part["slashed"][2]), "%"
     elif part["digits"]:
         plain = part["digits"].replace(",", "")
         value = float(plain)

@@ -74,7 +74,7 @@ epa: environmental
 fed: federal reserve
 feds: federal fbi
 fbi: federal agents bureau
-gop: republican republicans
+gop: republican republicans r
 scotus: supreme
 potus: president
 flotus: lady
@@ -217,6 +217,9 @@ senate: senators senator
 senator: sen senate
 bucs: buccaneers
 avs: avalanche
+semitism: jewish jews antisemitism antisemitic
+g7: seven g
+g20: 20 g twenty
 """
 
 

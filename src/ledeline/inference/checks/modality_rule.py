@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ledeline.inference.checks.doubt import Doubt
-from ledeline.inference.checks.pair_words import Lede, Pair, Word
+from ledeline.inference.checks.pair_words import Lede, PairWords, Word
 
 _MODALS: Final = frozenset("may might could would should".split())
 _REPORTED: Final = frozenset(
@@ -51,7 +51,7 @@ class _Hedged(NamedTuple):
     sort: str
 
 
-def modality_doubts(pair: Pair) -> Iterator[Doubt]:
+def modality_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Words of the headline that the lede hedges and the headline does not."""
     hedged = _hedged(pair.lede)
     if not hedged or hedged.keys().isdisjoint(pair.stems):
@@ -68,7 +68,7 @@ def modality_doubts(pair: Pair) -> Iterator[Doubt]:
         yield pair.doubt([word], "modality", f'the lede says "{said}"')
 
 
-def _is_hedged_here(word: Word, pair: Pair) -> bool:
+def _is_hedged_here(word: Word, pair: PairWords) -> bool:
     before = pair.words[max(word.at - 2, 0) : word.at]
     return any(other.low in _AUXILIARIES for other in before)
 
@@ -107,6 +107,7 @@ def _next_content(lede: Lede, first: int, start: int, sort: str) -> Iterator[_He
         if word.gap.strip(" -") and word.at > start:
             return
         if word.low not in _LIGHT and not word.low.endswith("ly"):
-            if len(word.low) > 2:
+            after_be = any(lede.words[at].low in ("be", "been") for at in range(start, word.at))
+            if len(word.low) > 2 and (not after_be or word.low.endswith(("ed", "n", "t"))):
                 yield _Hedged(word, first, sort)
             return

@@ -1,5 +1,6 @@
 """A name or a place of the headline that the lede does not have."""
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
@@ -8,35 +9,38 @@ from ledeline.inference.checks.amounts import NUMBER_WORDS
 from ledeline.inference.checks.common_words import FIRST_NAMES, is_both, is_common
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.known_people import TITLES, known_people, short_forms
-from ledeline.inference.checks.pair_words import Lede, Pair, Word, opens_sentence
+from ledeline.inference.checks.pair_words import Lede, PairWords, Word, opens_sentence
 from ledeline.inference.checks.place_names import is_place, places_around, places_meant
 from ledeline.text.function_words import FUNCTION_WORDS
 
 _PARTICLES: Final = frozenset("de da del der di du van von bin ibn al el la le dos st".split())
+_PARTS: Final = re.compile(r"[A-Z][a-z]+")
 _NO_NAMES: Final = frozenset(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june
     july august september october november december jan feb mar apr jun jul aug sept sep oct nov
     dec today tomorrow yesterday am pm ok tv news watch update live exclusive factbox poll study
     report review opinion video photos analysis explainer timeline transcript brief
+    govt dept rs opener
     """.split()
 )
 
 
-def name_doubts(pair: Pair) -> Iterator[Doubt]:
+def name_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Runs of name words that the lede does not have."""
     run: list[Word] = []
     for word in pair.words:
         if run and not _joins(run[-1], word, pair):
-            yield _doubt(pair, run)
+            if not _is_spelt_out(pair, run):
+                yield _doubt(pair, run)
             run = []
         if _is_unknown_name(word, pair):
             run.append(word)
-    if run:
+    if run and not _is_spelt_out(pair, run):
         yield _doubt(pair, run)
 
 
-def _joins(last: Word, word: Word, pair: Pair) -> bool:
+def _joins(last: Word, word: Word, pair: PairWords) -> bool:
     """Whether a word goes on with the run of names that the last one ended."""
     if word.at == last.at + 1:
         return word.gap in (" ", "-", ". ", ".") and not last.possessive
@@ -44,7 +48,13 @@ def _joins(last: Word, word: Word, pair: Pair) -> bool:
     return all(other.low in _PARTICLES for other in between)
 
 
-def _doubt(pair: Pair, run: list[Word]) -> Doubt:
+def _is_spelt_out(pair: PairWords, run: list[Word]) -> bool:
+    """Los Angeles, where the lede has LA."""
+    initials = "".join(word.low[0] for word in run)
+    return len(run) > 1 and initials in pair.lede.capitals and any(is_place(w.low) for w in run)
+
+
+def _doubt(pair: PairWords, run: list[Word]) -> Doubt:
     start, end = run[0].start, run[-1].end - 2 * run[-1].possessive
     name = pair.headline[start:end]
     if any(is_place(word.low) for word in run):
@@ -52,9 +62,11 @@ def _doubt(pair: Pair, run: list[Word]) -> Doubt:
     return pair.doubt_at(start, end, "name", f"the lede does not name {name}")
 
 
-def _is_unknown_name(word: Word, pair: Pair) -> bool:
+def _is_unknown_name(word: Word, pair: PairWords) -> bool:
     low = word.low
-    if not word.capital or len(low) < 2 or low in pair.lede.lows or word.stem in pair.lede.stems:
+    if len(low) < 2 or low in pair.lede.lows or word.stem in pair.lede.stems:
+        return False
+    if not word.capital and not pair.lower_case:
         return False
     if low in FUNCTION_WORDS or low in _NO_NAMES or low in TITLES or not low[0].isalpha():
         return False
@@ -65,7 +77,7 @@ def _is_unknown_name(word: Word, pair: Pair) -> bool:
     return _reads_as_a_name(word, pair) and not _is_supported(word, pair)
 
 
-def _reads_as_a_name(word: Word, pair: Pair) -> bool:
+def _reads_as_a_name(word: Word, pair: PairWords) -> bool:
     """Whether a word with a capital is a name, as far as case and the words around it show."""
     low, stem = word.low, word.stem
     if is_place(low):
@@ -81,7 +93,7 @@ def _reads_as_a_name(word: Word, pair: Pair) -> bool:
     return word.at > 0 and _follows_first_name(word, pair, common and shows_nothing)
 
 
-def _may_be_surname(word: Word, pair: Pair) -> bool:
+def _may_be_surname(word: Word, pair: PairWords) -> bool:
     return (
         word.gap == " "
         and word.capital
@@ -90,7 +102,7 @@ def _may_be_surname(word: Word, pair: Pair) -> bool:
     )
 
 
-def _follows_first_name(word: Word, pair: Pair, common: bool) -> bool:
+def _follows_first_name(word: Word, pair: PairWords, common: bool) -> bool:
     before = pair.words[word.at - 1]
     if word.gap != " " or not before.capital or before.possessive or before.low in pair.lede.lows:
         return False
@@ -101,18 +113,19 @@ def _follows_first_name(word: Word, pair: Pair, common: bool) -> bool:
     )
 
 
-def _opens_no_question(word: Word, pair: Pair) -> bool:
+def _opens_no_question(word: Word, pair: PairWords) -> bool:
     """Will Hunt Found Guilty; but neither Will House Vote Today? nor Police Will Hunt Thief."""
     return opens_sentence(word) and "?" not in pair.headline
 
 
-def _is_supported(word: Word, pair: Pair) -> bool:
+def _is_supported(word: Word, pair: PairWords) -> bool:
     """Whether the lede has a name in another form."""
     low, lede = word.low, pair.lede
     return (
         not places_meant(low).isdisjoint(_lede_places(lede))
         or not short_forms().get(low, frozenset()).isdisjoint(lede.lows)
         or (_is_acronym(word, lede) and not pair.headline.isupper())
+        or _is_made_of_parts(word, lede)
         or _is_known_person(low, lede)
         or _is_spelt_otherwise(low, lede)
         or _is_half_a_word(word, pair)
@@ -130,7 +143,17 @@ def _is_acronym(word: Word, lede: Lede) -> bool:
     letters = word.low.removesuffix("s") if word.text[-1] == "s" else word.low
     if not 2 <= len(letters) <= 6 or not word.text[:-1].replace(".", "").isupper():
         return False
+    if len(letters) == 3 and any(other.startswith(letters) for other in lede.capitals):
+        return True  # IND vs ENG
     return any(letters in initials for initials in lede.initials)
+
+
+def _is_made_of_parts(word: Word, lede: Lede) -> bool:
+    """WaMu of Washington Mutual."""
+    parts = _PARTS.findall(word.text)
+    return len(parts) > 1 and all(
+        any(other.startswith(part.casefold()) for other in lede.capitals) for part in parts
+    )
 
 
 def _is_known_person(low: str, lede: Lede) -> bool:
@@ -183,7 +206,7 @@ def _is_form_of(low: str, other: str, lede: Lede) -> bool:
     return len(other) > 4 and low.startswith(other) and low[len(other) :] in lede.lows
 
 
-def _is_half_a_word(word: Word, pair: Pair) -> bool:
+def _is_half_a_word(word: Word, pair: PairWords) -> bool:
     """Tik Tok, where the lede has TikTok."""
     halves = pair.words[max(word.at - 1, 0) : word.at + 2]
     return any(one.low + two.low in pair.lede.lows for one, two in pairwise(halves))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ledeline.inference.checks.doubt import Doubt
-from ledeline.inference.checks.pair_words import Lede, Pair, Word
+from ledeline.inference.checks.pair_words import Lede, PairWords, Word
 from ledeline.text.function_words import FUNCTION_WORDS
 
 _NEGATORS: Final = frozenset(
@@ -36,7 +36,7 @@ class _Negated(NamedTuple):
     first: int
 
 
-def negation_doubts(pair: Pair) -> Iterator[Doubt]:
+def negation_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Words that the lede negates and the headline does not, or the other way round."""
     negated = _negated(pair.lede)
     if not negated.keys().isdisjoint(pair.stems) and not _NEGATIVE.search(pair.headline):

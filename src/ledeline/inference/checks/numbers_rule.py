@@ -6,13 +6,14 @@ from typing import Final
 
 from ledeline.inference.checks.amounts import NUMBER_WORDS, Amount, amounts_of, is_year, with_ranges
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
-from ledeline.inference.checks.pair_words import Lede, Pair
+from ledeline.inference.checks.pair_words import Lede, PairWords, stem_of
 
 _ABOUT: Final = re.compile(
     r"(?:\b(?:nearly|almost|about|around|some|roughly|approximately|more than|over|at least|up to"
     r"|under|less than|fewer than|close to|above|below|just|past|top[s]?|exceed[s]?)|~|>|<)\s*\W?$",
     re.I,
 )
+_FIRSTS: Final = frozenset(map(stem_of, "opening debut inaugural earliest maiden new".split()))
 _SCORE: Final = re.compile(r"\d[-–]\d")
 _DIGIT: Final = re.compile(r"\d")
 
@@ -26,9 +27,9 @@ class LedeAmounts:
         self.bare = {amount.value for amount in self.amounts}
 
 
-def number_doubts(pair: Pair) -> Iterator[Doubt]:
+def number_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Numbers that the lede does not have."""
-    if pair.lows.isdisjoint(NUMBER_WORDS) and not _DIGIT.search(pair.headline):
+    if not has_number(pair):
         return
     found = amounts_of(pair.headline)
     own = lede_amounts(pair.lede)
@@ -36,6 +37,11 @@ def number_doubts(pair: Pair) -> Iterator[Doubt]:
         if not _supported(amount, pair, own):
             kind: DoubtKind = "time" if is_year(amount) else "number"
             yield pair.doubt_at(amount.start, amount.end, kind, _why(amount, own))
+
+
+def has_number(pair: PairWords) -> bool:
+    """Whether the headline has any number."""
+    return not pair.lows.isdisjoint(NUMBER_WORDS) or _DIGIT.search(pair.headline) is not None
 
 
 def lede_amounts(lede: Lede) -> LedeAmounts:
@@ -46,7 +52,7 @@ def lede_amounts(lede: Lede) -> LedeAmounts:
     return own
 
 
-def _supported(amount: Amount, pair: Pair, own: LedeAmounts) -> bool:
+def _supported(amount: Amount, pair: PairWords, own: LedeAmounts) -> bool:
     value, unit = amount.value, amount.unit
     if unit == "vague":
         return _vague_supported(amount, own)
@@ -57,7 +63,17 @@ def _supported(amount: Amount, pair: Pair, own: LedeAmounts) -> bool:
     for other in own.amounts:
         if unit == other.unit and _near(amount, other, pair.headline):
             return True
-    return _in_a_name(amount, pair)
+    return (
+        _in_a_name(amount, pair)
+        or (not unit and (value, "th") in own.values and _follows_word_of(pair, amount))
+        or (unit == "th" and value == 1 and not pair.lede.stems.isdisjoint(_FIRSTS))
+    )
+
+
+def _follows_word_of(pair: PairWords, amount: Amount) -> bool:
+    """Season 3, where the lede has the third season."""
+    before = [word for word in pair.words if word.end <= amount.start]
+    return bool(before) and before[-1].stem in pair.lede.stems
 
 
 def _in_a_score(amount: Amount, headline: str) -> bool:
@@ -81,7 +97,7 @@ def _near(amount: Amount, other: Amount, headline: str) -> bool:
 
 def _vague_supported(amount: Amount, own: LedeAmounts) -> bool:
     text = amount.text.lower()
-    if any(other.unit == "vague" and other.text.lower() == text for other in own.amounts):
+    if any(other.unit == "vague" and other.text.lower().endswith(text) for other in own.amounts):
         return True
     least = {"tens": 20, "dozens": 24, "hundreds": 200, "thousands": 1e3}
     least |= {"millions": 1e6, "billions": 1e9}
@@ -91,7 +107,7 @@ def _vague_supported(amount: Amount, own: LedeAmounts) -> bool:
     return any(low <= other.value < low * 1000 for other in own.amounts)
 
 
-def _in_a_name(amount: Amount, pair: Pair) -> bool:
+def _in_a_name(amount: Amount, pair: PairWords) -> bool:
     """Covid-19, G20, Formula 1: the lede has what it hangs on, or the very token."""
     before = pair.headline[: amount.start]
     token = re.search(r"[^\W\d_]+[- ]?$", before)

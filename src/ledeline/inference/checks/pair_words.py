@@ -126,7 +126,7 @@ class Lede:
         return self.text[self.words[first].start : self.words[last].end]
 
 
-class Pair:
+class PairWords:
     """A headline in words, with its lede."""
 
     def __init__(self, lede: Lede, headline: str) -> None:
@@ -137,9 +137,14 @@ class Pair:
         self.stems = {word.stem for word in self.words}
 
     @cached_property
+    def lower_case(self) -> bool:
+        """Whether it has no capital at all, so that a name looks like any word."""
+        return self.headline.islower()
+
+    @cached_property
     def title_case(self) -> bool:
-        """Whether every word but the little ones has a capital, as in titles."""
-        return not any(
+        """Whether every word but the little ones has a capital, as in titles, or none has one."""
+        return self.lower_case or not any(
             not word.capital
             and word.text[0].isalpha()
             and word.gap != "-"

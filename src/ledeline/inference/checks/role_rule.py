@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from ledeline.inference.checks.common_words import is_common
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.inference.checks.known_people import TITLES
-from ledeline.inference.checks.pair_words import Lede, Pair, Word
+from ledeline.inference.checks.pair_words import Lede, PairWords, Word
+from ledeline.rouge.stem import irregular_forms
 from ledeline.text.function_words import FUNCTION_WORDS
 
 # A qualifier, and the words of a headline that keep it.
@@ -21,8 +21,6 @@ _QUALIFIERS: Final[dict[str, str]] = {
     "former": "ex onetime once late retired then old",
     "ex": "former",
     "onetime": "former ex",
-    "retired": "former ex",
-    "co": "",
     "half": "",
     "shadow": "labour",
     "associate": "",
@@ -33,13 +31,11 @@ _QUALIFIERS: Final[dict[str, str]] = {
     "attempted": "attempt tried tries bid",
     "fake": "bogus false hoax",
     "mock": "",
-    "possible": "may might could potential potentially possibly",
 }
-_MODAL: Final = frozenset("suspected accused attempted possible fake mock".split())
-_HYPHENATED: Final = frozenset(("co", "ex", "half"))
+_MODAL: Final = frozenset("suspected accused attempted fake mock".split())
+_HYPHENATED: Final = frozenset(("ex", "half"))
 _BE: Final = frozenset("was were is are been being be get got gets".split())
 _BEFORE_NOUNS: Final = frozenset("a an the by of his her their its".split())
-_BEFORE_VERBS: Final = frozenset("to will could may would should can".split())
 _SPEECH: Final = frozenset("say said says saying tell tells told".split())
 _SAYING: Final = frozenset(
     """
@@ -48,6 +44,7 @@ _SAYING: Final = frozenset(
     estim rule order vow promis
     """.split()
 )
+_NEAR: Final = 8  # words from one of the two to the other
 _FIRST: Final = 6  # words of a lede that its subject stands among
 
 
@@ -58,7 +55,7 @@ class _Qualified(NamedTuple):
     head: Word
 
 
-def qualifier_doubts(pair: Pair) -> Iterator[Doubt]:
+def qualifier_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Heads that the lede qualifies and the headline does not."""
     qualified = _qualified(pair.lede)
     if not qualified or qualified.keys().isdisjoint(pair.stems):
@@ -97,47 +94,48 @@ def _find(lede: Lede) -> Iterator[_Qualified]:
             yield _Qualified(word, head)
 
 
-def object_doubts(pair: Pair) -> Iterator[Doubt]:
-    """A name behind a verb that the lede has before it: who did it became whom it was done to."""
+def direction_doubts(pair: PairWords) -> Iterator[Doubt]:
+    """A did it to B, where the lede has that B did it to A, or that it was done to A by B."""
     places, words = pair.lede.places, pair.lede.words
-    for verb, name in pairwise(pair.words):
-        if not name.capital or name.gap != " " or name.possessive or verb.low in _SPEECH:
+    for doer, verb, name in zip(pair.words, pair.words[1:], pair.words[2:], strict=False):
+        if verb.gap != " " or name.gap != " " or name.possessive or verb.low in FUNCTION_WORDS:
             continue
-        if verb.low in FUNCTION_WORDS or name.low in FUNCTION_WORDS:
+        if doer.low in FUNCTION_WORDS or name.low in FUNCTION_WORDS or doer.stem == name.stem:
             continue
-        at, there = places.get(verb.stem), places.get(name.stem)
-        if not at or not there or len(at) > 1 or max(there) > at[0]:
+        one, at, two = (places.get(word.stem, []) for word in (doer, verb, name))
+        if len(at) != 1 or not one or not two or not _are_names(words, one[0], two[0]):
             continue
-        if not words[there[0]].capital or words[at[0]].capital or not _reads_as_verb(verb, pair):
+        told = words[at[0]]
+        if told.low in _SPEECH or told.capital or doer.possessive or not _is_past(told):
             continue
-        last = _end_of_name(name, pair)
-        after = pair.words[last + 1] if last + 1 < len(pair.words) else None
-        if after is not None and after.gap == " " and after.low not in FUNCTION_WORDS:
-            continue  # "dismisses Trump case": the name is no object
-        before = {word.low for word in words[max(at[0] - 3, 0) : at[0]]}
-        if not before.isdisjoint(_BE) or words[at[0] - 1].low in _BEFORE_NOUNS:
+        passive = _is_passive(words, at[0])
+        if passive is None:
             continue
-        said = pair.lede.quote(there[-1], min(at[0], there[-1] + 7))
-        yield pair.doubt([verb, pair.words[last]], "role", f'the lede has "{said}"')
+        first, then = (one, two) if passive else (two, one)
+        if max(first) < at[0] < min(then) and min(then) - max(first) <= _NEAR:
+            said = pair.lede.quote(max(first), min(then))
+            yield pair.doubt([doer, verb, name], "role", f'the lede has "{said}"')
 
 
-def _end_of_name(name: Word, pair: Pair) -> int:
-    last = name.at
-    for word in pair.words[name.at + 1 :]:
-        if not word.capital or word.gap != " " or is_common(word.low, word.stem):
-            break
-        last = word.at
-    return last
+def _is_passive(words: list[Word], at: int) -> bool | None:
+    """Whether the verb is passive with a by; None where it is passive and says nothing of who."""
+    if at and words[at - 1].low in _BEFORE_NOUNS:
+        return None
+    before = {word.low for word in words[max(at - 2, 0) : at]}
+    if at + 1 < len(words) and words[at + 1].low == "by":
+        return True
+    return False if before.isdisjoint(_BE) else None
 
 
-def _reads_as_verb(word: Word, pair: Pair) -> bool:
-    if not word.at:
-        return False
-    before = pair.words[word.at - 1]
-    return before.low in _BEFORE_VERBS or word.low.endswith(("s", "ed", "ing"))
+def _is_past(word: Word) -> bool:
+    return word.low.endswith("ed") or word.low in irregular_forms()
 
 
-def speaker_doubts(pair: Pair) -> Iterator[Doubt]:
+def _are_names(words: list[Word], *places: int) -> bool:
+    return all(words[at].capital for at in places)
+
+
+def speaker_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Somebody whom the headline lets speak, far from all words of speech of the lede."""
     if pair.lows.isdisjoint(("say", "says", "said")):
         return

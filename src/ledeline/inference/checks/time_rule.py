@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ledeline.inference.checks.doubt import Doubt
-from ledeline.inference.checks.pair_words import Pair
+from ledeline.inference.checks.pair_words import PairWords
 
 _DAYS: Final = "monday tuesday wednesday thursday friday saturday sunday".split()
 _MONTHS: Final = (
@@ -27,7 +27,7 @@ _PHRASE: Final = re.compile(
 )
 
 
-def time_doubts(pair: Pair) -> Iterator[Doubt]:
+def time_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Days, months and phrases such as "last week" that the lede does not have."""
     for word in pair.words:
         full = _CALENDAR.get(word.low)
@@ -41,6 +41,6 @@ def time_doubts(pair: Pair) -> Iterator[Doubt]:
             yield pair.doubt_at(*found.span(), "time", why)
 
 
-def _has(pair: Pair, full: str) -> bool:
+def _has(pair: PairWords, full: str) -> bool:
     lows = pair.lede.lows
     return full in lows or any(low in lows for low, other in _SHORT.items() if other == full)
