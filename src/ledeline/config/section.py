@@ -81,6 +81,12 @@ def at_least(minimum: float) -> Limit:
     return Limit(lambda value: value >= minimum, f"must be at least {minimum:g}", minimum)
 
 
+def between(lowest: float, highest: float) -> Limit:
+    """Ask for a value from the one to the other, both allowed."""
+    complaint = f"must be from {lowest:g} to {highest:g}"
+    return Limit(lambda value: lowest <= value <= highest, complaint, lowest)
+
+
 def above(bound: float) -> Limit:
     """Ask for more than `bound`."""
     return Limit(lambda value: value > bound, f"must be above {bound:g}")

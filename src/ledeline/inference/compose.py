@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ledeline.inference.attribution import AttributionWeights, word_weights
+from ledeline.inference.checks.check import Check
 from ledeline.inference.detokenize import HeadlineWords, headline_words, replace_unknown_words
 from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Matrix
 from ledeline.inference.options import Options
@@ -18,47 +19,78 @@ from ledeline.text.subwords import SPECIALS, UNK
 from ledeline.text.tokenizer import Tokenizer
 
 
+class ComposedCandidate(NamedTuple):
+    """A hypothesis in words."""
+
+    found: Hypothesis
+    words: HeadlineWords
+    candidate: Candidate
+
+    def checked(self, check: Check) -> "ComposedCandidate":
+        """The same with its check."""
+        known = self.candidate._replace(support=check.support, doubts=check.doubts)
+        return self._replace(candidate=known)
+
+
 class Composer:
     """Makes headlines of the hypotheses that a search found."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
-    def headline(
+    def candidates(
         self,
         lede: SourceText,
         found: Sequence[Hypothesis],
         weights: Mapping[int, AttributionWeights],
         options: Options,
+    ) -> list[ComposedCandidate]:
+        """The hypotheses in words; weights by number, for those with words to replace."""
+        composed = []
+        for number, one in enumerate(found):
+            if options.replace_unknown and UNK in one.ids:
+                best = weights[number].best
+                words = replace_unknown_words(one.ids, self._tokenizer, lede, best)
+            else:
+                words = headline_words(one.ids, self._tokenizer)
+            text = self._tokenizer.join(words.words)
+            tokens = tuple(self._tokenizer.plain(words.words))
+            composed.append(
+                ComposedCandidate(one, words, Candidate(text, tokens, one.score, one.truncated))
+            )
+        return composed
+
+    def headline(
+        self,
+        lede: SourceText,
+        ranked: Sequence[ComposedCandidate],
+        explained: AttributionWeights | None,
+        options: Options,
     ) -> Headline:
-        """The headline of a text; weights by rank, for the hypotheses that need them."""
-        all_words = [
-            replace_unknown_words(one.ids, self._tokenizer, lede, weights[rank].best)
-            if options.replace_unknown and UNK in one.ids
-            else headline_words(one.ids, self._tokenizer)
-            for rank, one in enumerate(found)
-        ]
-        ranked = tuple(map(self._candidate, found, all_words))
-        if not ranked or not ranked[0].text:
+        """The headline of a text: the first of its candidates."""
+        if not ranked or not ranked[0].candidate.text:
             nothing = (
                 [HeadlineWarning("truncated", "the search came to no headline")] if lede.ids else []
             )
             return Headline(lede.text, "", warnings=(*lede.warnings, *nothing))
-        best = ranked[0]
+        _, words, best = ranked[0]
+        if options.min_support is not None and (best.support or 0) < options.min_support:
+            return _left_out(lede, best.support, options.min_support)
+        doubts = [HeadlineWarning("doubt", str(doubt)) for doubt in best.doubts]
         return Headline(
             source=lede.text,
             text=best.text,
             tokens=best.tokens,
             score=best.score,
-            alternatives=ranked if options.search.n_best > 1 else (),
+            alternatives=(
+                tuple(one.candidate for one in ranked) if options.search.n_best > 1 else ()
+            ),
             truncated=best.truncated,
-            warnings=(*lede.warnings, *self._warnings(lede, best, all_words[0])),
-            alignment=self._alignment(lede, all_words[0], weights[0]) if options.explain else None,
+            warnings=(*lede.warnings, *self._warnings(lede, best, words), *doubts),
+            alignment=self._alignment(lede, words, explained) if explained is not None else None,
+            support=best.support,
+            doubts=best.doubts,
         )
-
-    def _candidate(self, found: Hypothesis, words: HeadlineWords) -> Candidate:
-        text, tokens = self._tokenizer.join(words.words), tuple(self._tokenizer.plain(words.words))
-        return Candidate(text, tokens, found.score, found.truncated)
 
     def _alignment(
         self, lede: SourceText, words: HeadlineWords, weights: AttributionWeights
@@ -89,3 +121,11 @@ class Composer:
                 available = [one.casefold() for one in self._tokenizer.plain(lede.words)]
                 if times > available.count(word):
                     yield HeadlineWarning("repetition", f"{word!r} is there {times} times")
+
+
+def _left_out(lede: SourceText, support: float | None, least: float) -> Headline:
+    """No headline, because none had enough support."""
+    said = "none" if support is None else f"{support:.2f}"
+    message = f"the best headline has a support of {said}, less than {least:g}"
+    warning = HeadlineWarning("left out", message)
+    return Headline(lede.text, "", warnings=(*lede.warnings, warning), support=support)

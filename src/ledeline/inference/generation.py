@@ -4,8 +4,9 @@ Between two steps other work can go first, and texts can be given up when nobody
 more. `Headliner.generate_batch` runs all steps at once; the server shares them out.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -13,10 +14,15 @@ from ledeline.config import SearchConfig
 from ledeline.core.steps import Steps
 from ledeline.data.dataset import padded
 from ledeline.inference.attribution import AttributionWeights, Tracer, attribution_steps
-from ledeline.inference.compose import Composer
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.followed import searched_view
+from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
+from ledeline.inference.compose import ComposedCandidate, Composer
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
+from ledeline.model.verifier import PairView
 from ledeline.search import BeamSearch, Hypothesis, StepModel
 from ledeline.text.subwords import UNK
 
@@ -30,11 +36,28 @@ class GenerationModel(NamedTuple):
     step_model: StepModel[Any, Any]
     tracer: Tracer  # what gives attributions
     composer: Composer
+    checker: Callable[[], Checker]  # loads it when it is first needed
+    vocabulary: Callable[[], LedeVocabulary]  # what a lede lets it write; made when needed
+    known_to_verifier: bool  # its states are those that the verifier was trained on
 
     @property
     def on_cpu(self) -> bool:
         """Whether it computes on a CPU."""
         return self.step_model.device.type == "cpu"
+
+
+class _Found(NamedTuple):
+    """What the search found, by text."""
+
+    hypotheses: Mapping[int, Sequence[Hypothesis]]
+    views: Mapping[int, PairView]  # where its states were kept
+
+
+class _Composed(NamedTuple):
+    """The candidates of a text, and what the verifier sees of them."""
+
+    candidates: Sequence[ComposedCandidate]
+    view: PairView | None
 
 
 class Generation:
@@ -76,43 +99,118 @@ class Generation:
 
     def _run(self) -> Steps[None]:
         found = yield from self._find()
-        weights = yield from self._attribute(found)
+        composed = yield from self._compose(found)
+        if self._options.check:
+            composed = yield from self._check(composed)
+        explained = yield from self._explain(composed)
         for row, source in enumerate(self._sources):
             if row not in self._given_up:
+                ranked = composed[row].candidates if row in composed else []
                 self.headlines[row] = self._model.composer.headline(
-                    source, found.get(row, ()), weights.pop(row, {}), self._options
+                    source, ranked, explained.get(row), self._options
                 )
                 yield
 
-    def _find(self) -> Steps[Mapping[int, Sequence[Hypothesis]]]:
-        """The n-best list of each text that has ids."""
+    def _find(self) -> Steps[_Found]:
+        """The n-best list of each text that has ids; all that was found if they are ranked."""
         if not self._rows:
-            return {}
-        ids, lengths = padded([self._sources[row].ids for row in self._rows])
-        running = BeamSearch(self._model.step_model, ids, lengths, self._config)
+            return _Found({}, {})
+        sources, config = [self._sources[row] for row in self._rows], self._config
+        is_ranked = self._options.rank == "support"
+        forbidden = None
+        if self._options.constrain:
+            vocabulary = self._model.vocabulary()
+            forbidden = [vocabulary.forbidden(source.text or "") for source in sources]
+        running = BeamSearch(
+            self._model.step_model,
+            *padded([source.ids for source in sources]),
+            replace(config, n_best=config.beam) if is_ranked else config,
+            forbidden,
+            keep_states=bool(self._options.check) and self._model.known_to_verifier,
+        )
         self._search = running
         yield
         while running.running:
             running.step()
             yield
         self._search = None
-        return dict(zip(self._rows, running.hypotheses, strict=True))
+        found, views = dict(zip(self._rows, running.hypotheses, strict=True)), {}
+        for number, (row, some) in enumerate(found.items()):
+            seen = running.seen(number, some) if row not in self._given_up else None
+            if seen is not None:
+                views[row] = searched_view(self._sources[row].ids, some, seen)
+                yield
+        return _Found(found, views)
 
-    def _attribute(
-        self, found: Mapping[int, Sequence[Hypothesis]]
-    ) -> Steps[dict[int, dict[int, AttributionWeights]]]:
-        """For each text, by rank, the attribution of the headlines that need it."""
-        explain, replace_unknown = self._options.explain, self._options.replace_unknown
+    def _compose(self, found: _Found) -> Steps[dict[int, _Composed]]:
+        """The hypotheses of each text in words."""
         wanted = [
-            (row, rank)
-            for row, headlines in found.items()
-            for rank, headline in enumerate(headlines)
-            if (explain and not rank) or (replace_unknown and UNK in headline.ids)
+            (row, number)
+            for row, some in found.hypotheses.items()
+            for number, one in enumerate(some)
+            if self._options.replace_unknown and UNK in one.ids
             if row not in self._given_up
         ]
-        pairs = [(self._sources[row].ids, found[row][rank].ids) for row, rank in wanted]
-        weights: dict[int, dict[int, AttributionWeights]] = {row: {} for row in found}
+        weights = yield from self._attribute(
+            (row, found.hypotheses[row][number].ids) for row, number in wanted
+        )
+        by_row: dict[int, dict[int, AttributionWeights]] = {row: {} for row in found.hypotheses}
+        for (row, number), one in zip(wanted, weights, strict=True):
+            by_row[row][number] = one
+        return {
+            row: _Composed(
+                self._model.composer.candidates(
+                    self._sources[row], some, by_row[row], self._options
+                ),
+                found.views.get(row),
+            )
+            for row, some in found.hypotheses.items()
+            if row not in self._given_up
+        }
+
+    def _check(self, composed: dict[int, _Composed]) -> Steps[dict[int, _Composed]]:
+        """Check the candidates of each text, and rank them if that is asked for."""
+        checker = self._model.checker()
+        ranked: dict[int, _Composed] = {}
+        for row, (candidates, view) in composed.items():
+            if row in self._given_up or not candidates:
+                continue
+            lede, texts = self._sources[row].text or "", [one.candidate.text for one in candidates]
+            if view is not None:
+                checks = checker.judge(lede, texts, view)
+                yield
+            else:
+                (checks,) = yield from checker.steps([(lede, texts)])
+            ranked[row] = _Composed(_ranked(candidates, checks, self._options), None)
+        return ranked
+
+    def _explain(self, composed: Mapping[int, _Composed]) -> Steps[dict[int, AttributionWeights]]:
+        """The attribution of each headline, if it is asked for."""
+        rows = [row for row, one in composed.items() if one.candidates and self._options.explain]
+        weights = yield from self._attribute(
+            (row, composed[row].candidates[0].found.ids)
+            for row in rows
+            if row not in self._given_up
+        )
+        return dict(zip((row for row in rows if row not in self._given_up), weights, strict=True))
+
+    def _attribute(
+        self, wanted: Iterable[tuple[int, Sequence[int]]]
+    ) -> Steps[list[AttributionWeights]]:
+        """The attributions of some headlines, each given by its text's number and its ids."""
+        pairs = [(self._sources[row].ids, ids) for row, ids in wanted]
         attributed = yield from attribution_steps(self._model.tracer, pairs)
-        for (row, rank), one in zip(wanted, attributed, strict=True):
-            weights[row][rank] = one
-        return weights
+        return list(attributed)
+
+
+def _ranked(
+    candidates: Sequence[ComposedCandidate], checks: Sequence[Check], options: Options
+) -> list[ComposedCandidate]:
+    """As many as were asked for, the best first; first those with enough support."""
+    checked = [(one.checked(check), check) for one, check in zip(candidates, checks, strict=True)]
+    if options.rank == "support":
+        checked.sort(key=lambda both: (both[1].support is None, -both[1].value))
+    if options.min_support is not None:
+        least = options.min_support
+        checked.sort(key=lambda both: (both[1].support or 0) < least)
+    return [one for one, _ in checked[: options.search.n_best]]

@@ -7,11 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ledeline.core.errors import RenamedWarning
+from ledeline.inference.checks.doubt import Doubt
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WarningKind: TypeAlias = Literal["empty", "invalid", "unseen", "cut", "truncated", "repetition"]
+WarningKind: TypeAlias = Literal[
+    "empty", "invalid", "unseen", "cut", "truncated", "repetition", "doubt", "left out"
+]
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 
 WARNING_KINDS: Final[dict[WarningKind, str]] = {
@@ -21,6 +24,8 @@ WARNING_KINDS: Final[dict[WarningKind, str]] = {
     "cut": "the text is longer than the model reads; its end was not read",
     "truncated": "no headline ended within the limit; the likeliest beginning is returned",
     "repetition": "a content word occurs more often in the headline than in the text",
+    "doubt": "the text does not support some words of the headline, or does not seem to",
+    "left out": "no headline had as much support as was asked for",
 }
 
 
@@ -41,6 +46,8 @@ class Candidate(NamedTuple):
     tokens: tuple[str, ...]  # its words, without marks of the text profile
     score: float  # mean log-probability of its sub-words and their end; 0 is certainty
     truncated: bool = False
+    support: float | None = None  # how far the text supports it, from 0 to 1; None: not checked
+    doubts: tuple[Doubt, ...] = ()
 
 
 class Link(NamedTuple):
@@ -130,6 +137,8 @@ class Headline:
     truncated: bool = False
     warnings: tuple[HeadlineWarning, ...] = ()
     alignment: Alignment | None = None
+    support: float | None = None  # how far the text supports it, from 0 to 1; None: not checked
+    doubts: tuple[Doubt, ...] = ()  # words that the text does not support
 
     def __str__(self) -> str:
         return self.text
@@ -141,7 +150,10 @@ class Headline:
         return iter(self.tokens)
 
     def as_dict(self) -> dict[str, Any]:
-        """What `ledeline generate --json` writes; `alternatives`, `alignment` where asked for."""
+        """What `ledeline generate --json` writes.
+
+        `support` and `doubts` where it was checked, `alternatives`, `alignment` where asked for.
+        """
         fields: dict[str, Any] = {
             "source": self.source,
             "headline": self.text,
@@ -149,9 +161,12 @@ class Headline:
             "truncated": self.truncated,
             "warnings": [warning._asdict() for warning in self.warnings],
         }
+        if self.support is not None:
+            fields |= _checked(self)
         if self.alternatives:
             fields["alternatives"] = [
                 {"headline": one.text, "score": one.score, "truncated": one.truncated}
+                | (_checked(one) if one.support is not None else {})
                 for one in self.alternatives
             ]
         if self.alignment is not None:
@@ -167,6 +182,11 @@ class Headline:
         from ledeline.inference.display import render_html
 
         return render_html(self)
+
+
+def _checked(one: Headline | Candidate) -> dict[str, Any]:
+    """Support and doubts, for JSON."""
+    return {"support": one.support, "doubts": [doubt.as_dict() for doubt in one.doubts]}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, Self
@@ -13,6 +14,8 @@ from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
+from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import Composer
 from ledeline.inference.engines import choose_engine, open_model
 from ledeline.inference.generation import Generation, GenerationModel
@@ -22,6 +25,7 @@ from ledeline.inference.options import Options as Options
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.inference.threads import num_threads, single_threaded
 from ledeline.model.format.model_folder import ModelBundle
+from ledeline.runtime.engine import Engine
 from ledeline.search import Ensemble
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
@@ -55,7 +59,15 @@ class Headliner:
         self.precision = engines[0].precision
         steps = [engine.step_model for engine in engines]
         step_model = steps[0] if len(steps) == 1 else Ensemble(steps)
-        self._model = GenerationModel(step_model, engines[0].tracer, Composer(self._tokenizer))
+        known = len(models) == 1 and models[0].check and isinstance(step_model, Engine)
+        self._model = GenerationModel(
+            step_model,
+            engines[0].tracer,
+            Composer(self._tokenizer),
+            checker=cache(partial(Checker.load, step_model if known else None)),
+            known_to_verifier=known,
+            vocabulary=cache(partial(LedeVocabulary, self._tokenizer)),
+        )
 
     @classmethod
     def load(
@@ -135,7 +147,8 @@ class Headliner:
 
     def begin(self, ledes: Sequence[SourceText], options: Options = DEFAULT_OPTIONS) -> Generation:
         """Begin to generate the headlines of texts that were read; nothing is computed yet."""
-        return Generation(self._model, ledes, options, self.resolve_search(options.search))
+        resolved = self.resolve_options(options)
+        return Generation(self._model, ledes, resolved, resolved.search)
 
     def answers(
         self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
@@ -147,6 +160,21 @@ class Headliner:
         return self.generate_batch(texts, options, first=first)
 
     # --- search -------------------------------------------------------------------------------
+
+    def resolve_options(self, options: Options) -> Options:
+        """The options with the defaults of the model, or of the first of several."""
+        own = self.models[0].check
+        asked = options.rank == "support" or options.min_support is not None
+        check = options.check if options.check is not None else own or asked
+        rank = options.rank or ("support" if own and check else "score")
+        constrain = options.constrain if options.constrain is not None else rank == "support"
+        return replace(
+            options,
+            search=self.resolve_search(options.search),
+            check=check,
+            rank=rank,
+            constrain=constrain,
+        )
 
     def resolve_search(self, config: SearchConfig) -> SearchConfig:
         """The configuration with the defaults of the model, or of the first of several."""

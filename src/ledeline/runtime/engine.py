@@ -21,19 +21,18 @@ from ledeline.core.steps import Steps
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
 from ledeline.model.attention_system import LAYERS, WEIGHT_NAMES
-from ledeline.model.format.int8 import quantize
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
 from ledeline.model.systems.encdec import EncDec
 from ledeline.runtime import kernels
+from ledeline.runtime.engine_encoder import STATE_BOUND, EngineEncoder, EngineGate
 from ledeline.runtime.linear import Float32Linear, Int8Linear, Linear, LinearType
+from ledeline.text.subwords import PAD
 
 Precision: TypeAlias = Literal["float32", "int8"]
 
-_DIRECTIONS = "l0", "l0_reverse"  # as torch names them
 _MULTIPLE, _HYPOTHESES = 16, 8
 _ROWS = 32  # rows of log-probabilities at a time, which fit the cache
-_STATE_BOUND = 2.0  # an encoder state is the sum of two values between -1 and 1
 
 
 class EngineState(NamedTuple):
@@ -60,6 +59,14 @@ class PositionTrace(NamedTuple):
     source_predictions: Tensor | None  # (B, J, I): q_j of the type at each position; None: no SPM
 
 
+class FollowedPairs(NamedTuple):
+    """What was seen while known headlines were written, step by step; the last writes <eos>."""
+
+    values: Tensor  # (B, I, H): what attention mixes
+    states: Tensor  # (B, K, J, H): z_j
+    logs: Tensor  # (B, K, J): log-probabilities of what was written; 0 at padding
+
+
 class Engine:
     """A trained EncDec for search: `encode`, `step` and `trace` as its weight, but faster."""
 
@@ -83,8 +90,8 @@ class Engine:
         linear: LinearType = Int8Linear if precision == "int8" else Float32Linear
         gate, spm = model.addons.get("sgate"), model.addons.get("spm")
         with torch.inference_mode():
-            self._encoder = _EngineEncoder(model, linear)
-            self._gate = _Gate(gate, linear) if isinstance(gate, SelectiveGate) else None
+            self._encoder = EngineEncoder(model, linear)
+            self._gate = EngineGate(gate, linear) if isinstance(gate, SelectiveGate) else None
             self._spm = linear(*_padded(spm.output)) if isinstance(spm, SourcePrediction) else None
             self._word_gates, self._layers = _decoder(model, linear)
             attention = model.decoder.attention
@@ -110,9 +117,9 @@ class Engine:
             states = self._gate(states, ends[-1][0])
         padding = -width % _MULTIPLE
         states = functional.pad(states, (0, 0, 0, 0, 0, padding)).transpose(0, 1)  # (B, I, H)
-        quantized = self._key_layer.quantize(states, _STATE_BOUND)
+        quantized = self._key_layer.quantize(states, STATE_BOUND)
         layers = self._key_layer, self._value_layer
-        keys, values = (layer(quantized, _STATE_BOUND) for layer in layers)
+        keys, values = (layer(quantized, STATE_BOUND) for layer in layers)
         valid = torch.arange(width + padding) < lengths[:, None]
         bias = torch.zeros(valid.shape).masked_fill_(~valid, float("-inf"))
         return self._start(ends), EngineMemory(
@@ -122,10 +129,10 @@ class Engine:
     def _start(self, ends: list[tuple[Tensor, Tensor]]) -> EngineState:
         """The decoder starts from the last states of the encoder's layers, and from z_0 = 0."""
         inputs = tuple(
-            layer.quantize(functional.pad(h, (h.shape[-1], 0)).unsqueeze(1), _STATE_BOUND)
+            layer.quantize(functional.pad(h, (h.shape[-1], 0)).unsqueeze(1), STATE_BOUND)
             for layer, (h, _) in zip(self._layers, ends, strict=True)
         )
-        return EngineState(inputs, tuple(c.unsqueeze(1) for _, c in ends), _STATE_BOUND)
+        return EngineState(inputs, tuple(c.unsqueeze(1) for _, c in ends), STATE_BOUND)
 
     def step(
         self, words: Tensor, state: EngineState, memory: EngineMemory
@@ -184,6 +191,41 @@ class Engine:
             q = torch.cat(predictions, 1) if predictions else None
             return PositionTrace(torch.cat(attentions, 1), q)
 
+    # --- what a verifier looks at -------------------------------------------------------------
+
+    def source_values(self, memory: EngineMemory) -> Tensor:
+        """What attention mixes. (B, I, H)."""
+        return memory.values
+
+    def attentional_states(self, state: EngineState) -> Tensor:
+        """z_j of the step that made the state. (B, K, H)."""
+        return self._output.restore(_attentional(state))
+
+    def follow(
+        self, sources: Tensor, lengths: Tensor, previous: Tensor, targets: Tensor
+    ) -> Steps[FollowedPairs]:
+        """Write K known headlines of each source (B, I), step by step. Words are (B, K, J)."""
+        with torch.inference_mode():
+            state, memory = self.encode(sources, lengths)
+            inputs, cells = (
+                tuple(one.expand(-1, previous.shape[1], -1).contiguous() for one in each)
+                for each in (state.inputs, state.cells)
+            )
+            state = EngineState(inputs, cells, state.bound)
+        yield
+        states, logs = [], []
+        for j, words in enumerate(previous.unbind(2)):
+            with torch.inference_mode():
+                state, _ = self._advance(words.contiguous(), state, memory)
+                attentional = _attentional(state)
+                written = self._log_probabilities(attentional.flatten(0, 1))
+                logs.append(written.gather(1, targets[..., j].reshape(-1, 1)).view(words.shape))
+                states.append(self._output.restore(attentional))
+            yield
+        with torch.inference_mode():
+            seen = torch.stack(logs, 2).masked_fill_(targets == PAD, 0.0)
+            return FollowedPairs(memory.values, torch.stack(states, 2), seen)
+
     def _source_predictions(self, attentional: Tensor) -> Tensor:
         """Quantized z_j (B, 1, H) -> q_j (B, 1, V)."""
         assert self._spm is not None
@@ -232,103 +274,6 @@ def _attentional(state: EngineState) -> Tensor:
     return first[..., : first.shape[-1] // 2]
 
 
-class _EngineEncoder:
-    """All layers of the encoder, both directions side by side."""
-
-    def __init__(self, model: EncDec, linear: LinearType) -> None:
-        self._embedding = model.encoder.embedding.weight.detach().float()
-        largest = float(self._embedding.abs().max())
-        self._layers = [
-            _BidirectionalLstm(
-                cast(nn.LSTM, layer), linear, largest if number == 0 else _STATE_BOUND
-            )
-            for number, layer in enumerate(model.encoder.layers)
-        ]
-
-    def __call__(
-        self, sources: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        """Sources (B, I) -> states (I, B, H), undefined at padding, and each layer's last state."""
-        states = functional.embedding(sources.t(), self._embedding)  # (I, B, D)
-        positions = torch.arange(len(states)).unsqueeze(1)
-        reversal = torch.where(positions < lengths, lengths - 1 - positions, positions)  # (I, B)
-        ends = []
-        for layer in self._layers:
-            states, last = layer(states, reversal, lengths)
-            ends.append(last)
-        return states, ends
-
-
-class _BidirectionalLstm:
-    """A bidirectional LSTM whose directions are summed; the backward one reads reversed sources."""
-
-    def __init__(self, lstm: nn.LSTM, linear: LinearType, bound: float) -> None:
-        self._bound, self._input_layers, recurrent_weights = max(bound, 1e-9), [], []
-        for direction in _DIRECTIONS:
-            of_input, of_state, *biases = (
-                getattr(lstm, f"{name}_{direction}").detach()
-                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            )
-            self._input_layers.append(linear(of_input, biases[0] + biases[1]))
-            recurrent_weights.append(of_state)
-        self._packed, self._recurrent = None, []
-        if linear is Int8Linear and kernels.has_lstm(lstm.hidden_size):
-            self._packed = kernels.packed_lstm([quantize(weight) for weight in recurrent_weights])
-        else:
-            self._recurrent = [linear(weight) for weight in recurrent_weights]
-
-    def __call__(
-        self, inputs: Tensor, reversal: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Inputs (I, B, D) -> states (I, B, H), and the last hidden states and cells, (B, H)."""
-        quantized = self._input_layers[0].quantize(inputs, self._bound)
-        directions = [quantized, _reverse(quantized, reversal)]
-        layers = zip(self._input_layers, directions, strict=True)
-        gates = torch.stack([layer(one, self._bound) for layer, one in layers], 1)  # (I, 2, B, 4H)
-        hidden, cells = self._unroll(gates)
-        last = lengths - 1, slice(None), torch.arange(len(lengths))
-        states = hidden[:, 0] + _reverse(hidden[:, 1], reversal)
-        return states, (hidden[last].sum(1), cells[last].sum(1))
-
-    def _unroll(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """(I, 2, B, 4H) -> the hidden states and cells of all steps, (I, 2, B, H) each."""
-        if self._packed is not None:
-            return kernels.lstm(inputs, self._packed)
-        if inputs.shape[2] == 1:  # as two: otherwise every product would be padded to two
-            both = self._unroll(inputs.expand(-1, -1, 2, -1))
-            return both[0][:, :, :1], both[1][:, :, :1]
-        hidden: list[Tensor] = []
-        cells: list[Tensor] = []
-        cell = torch.zeros(*inputs.shape[1:3], inputs.shape[3] // 4)
-        for number, now in enumerate(inputs):
-            gates = now
-            if number:
-                states = self._recurrent[0].quantize(hidden[-1])  # (2, B, H)
-                layers = zip(self._recurrent, states, strict=True)
-                gates = torch.stack([layer(one) for layer, one in layers])
-            h, cell = kernels.lstm_cell(gates, cell, now if number else None)
-            hidden.append(h)
-            cells.append(cell)
-        return torch.stack(hidden), torch.stack(cells)
-
-
-class _Gate:
-    """The selective gate (sGate)."""
-
-    def __init__(self, gate: SelectiveGate, linear: LinearType) -> None:
-        self._of_state = linear(gate.of_state.weight)
-        self._of_sentence = linear(gate.of_sentence.weight, gate.of_sentence.bias)
-
-    def __call__(self, states: Tensor, sentence: Tensor) -> Tensor:
-        """States (I, B, H), the sentence (B, H) -> gated states."""
-        layers = [self._of_state, self._of_sentence]
-        of_state, of_sentence = (
-            layer(layer.quantize(values, _STATE_BOUND), _STATE_BOUND)
-            for layer, values in zip(layers, (states, sentence), strict=True)
-        )
-        return states * kernels.sigmoid(of_state.add_(of_sentence))
-
-
 def _decoder(model: EncDec, linear: LinearType) -> tuple[Tensor, list[Linear]]:
     """The words' part of the gates as a table (V, 4H), and the linear layer of each LSTM layer."""
     decoder = model.decoder
@@ -345,8 +290,3 @@ def _padded(output: nn.Linear) -> tuple[Tensor, Tensor]:
     padding = -output.out_features % _MULTIPLE
     weight = functional.pad(output.weight.detach(), (0, 0, 0, padding))
     return weight, functional.pad(output.bias.detach(), (0, padding), value=float("-inf"))
-
-
-def _reverse(values: Tensor, reversal: Tensor) -> Tensor:
-    """Reverse each source; its padding stays at the end. (I, B, H) -> (I, B, H)."""
-    return values[reversal, torch.arange(values.shape[1])]

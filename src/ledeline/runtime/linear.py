@@ -29,6 +29,9 @@ class Linear(Protocol):
     def quantize_into(self, values: Tensor, out: Tensor, bound: float = 1.0) -> None:
         """As `quantize`, written to `out`."""
 
+    def restore(self, quantized: Tensor, bound: float = 1.0) -> Tensor:
+        """Quantized values (..., K), with the same bound, in float32."""
+
     def __call__(self, quantized: Tensor, bound: float = 1.0) -> Tensor:
         """Quantized values (..., K), with the same bound -> (..., M) in float32."""
 
@@ -77,6 +80,10 @@ class Float32Linear:
         """Copy values."""
         out.copy_(values)
 
+    def restore(self, quantized: Tensor, bound: float = 1.0) -> Tensor:  # noqa: ARG002
+        """A copy of the values."""
+        return quantized.clone()
+
     def __call__(self, quantized: Tensor, bound: float = 1.0) -> Tensor:  # noqa: ARG002
         """(..., K) -> (..., M)."""
         if self._packed is None:
@@ -112,6 +119,10 @@ class Int8Linear:
     def quantize_into(self, values: Tensor, out: Tensor, bound: float = 1.0) -> None:
         """As `quantize`, written to `out`."""
         kernels.quantize_into(values, out, MAX_LEVEL / bound)
+
+    def restore(self, quantized: Tensor, bound: float = 1.0) -> Tensor:
+        """Levels as values."""
+        return (quantized.float() - _ZERO) * (bound / MAX_LEVEL)
 
     def __call__(self, quantized: Tensor, bound: float = 1.0) -> Tensor:
         """Levels (..., K) -> (..., M)."""

@@ -9,7 +9,7 @@ only every few steps which sources are finished.
 Legend: B sources that are not finished, K slots, V vocabulary, J words written so far.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from ledeline.config import SearchConfig
 from ledeline.data.dataset import Ids
 from ledeline.model.pairs import Sources
 from ledeline.search.hypotheses import Hypothesis, Step, TopK, read_hypotheses
-from ledeline.search.step_model import Scorer, StepModel, cost_dtype, map_tensors
+from ledeline.search.step_model import Scorer, SeenModel, StepModel, cost_dtype, map_tensors
 from ledeline.search.top_k import BannedWords, select_top_k
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 
@@ -70,7 +70,8 @@ def greedy(model: StepModel[Any, Any], sources: Ids, lengths: Ids) -> list[list[
 class BeamSearch:
     """A search that is carried on step by step, and can be given up between two steps.
 
-    Making one encodes the sources.
+    Making one encodes the sources. With `forbidden`, some ids for each source, these are never
+    written. With `keep_states`, what the model saw can be asked for afterwards.
     """
 
     @torch.inference_mode()
@@ -80,11 +81,18 @@ class BeamSearch:
         sources: Ids,
         lengths: Ids,
         config: SearchConfig | None = None,
+        forbidden: Sequence[Sequence[int]] | None = None,
+        *,
+        keep_states: bool = False,
     ) -> None:
         config = config or SearchConfig()
         self._model, self._config, device = model, config, model.device
         self._scorer = model if isinstance(model, Scorer) else None
         self._state, self._memory = model.encode(*Sources.of(sources, lengths, device))
+        self._seen = model if keep_states and isinstance(model, SeenModel) else None
+        self._seen_memory = self._memory if self._seen is not None else None
+        self._seen_states: list[Tensor] = []
+        self._forbidden = None if forbidden is None else _as_rows(forbidden, device)  # (B, N)
         self._all_max_steps = max_steps(lengths, config)
         self._sources: Ids = np.arange(len(sources))  # the number of each beam's source
         self._all_beams = torch.arange(len(sources), device=device)
@@ -109,6 +117,27 @@ class BeamSearch:
         if not self._history:
             return [[] for _ in self._all_max_steps]
         return read_hypotheses(self._history, self._all_max_steps, self._config.n_best)
+
+    @torch.inference_mode()
+    def seen(self, source: int, found: Sequence[Hypothesis]) -> tuple[Tensor, Tensor] | None:
+        """What the model saw while it wrote hypotheses of a source, where it was kept.
+
+        The source's values (I, H), with those of padding, and the states (N, J, H) of the steps.
+        """
+        if self._seen is None or not found:
+            return None
+        width = max(len(one.slots) for one in found)
+        rows = [np.flatnonzero(step.sources == source) for step in self._history[:width]]
+        states = torch.stack(
+            [
+                seen[int(row[0]), [one.slots[j] if j < len(one.slots) else 0 for one in found]]
+                if len(row)
+                else seen.new_zeros(len(found), seen.shape[-1])
+                for j, (seen, row) in enumerate(zip(self._seen_states, rows, strict=False))
+            ],
+            1,
+        )
+        return self._seen.source_values(self._seen_memory)[source], states
 
     @torch.inference_mode()
     def step(self) -> None:
@@ -151,6 +180,8 @@ class BeamSearch:
             (scores, self._state), bias = self._scorer.score(*inputs), self._scorer.bias
         else:
             scores, self._state = self._model.step(*inputs)
+        if self._seen is not None:
+            self._seen_states.append(self._seen.attentional_states(self._state))
         banned = self._banned_words(scores.shape[-1])
         return select_top_k(
             scores, self._totals, self._beam_sizes, self._max_beam_size, banned, bias
@@ -167,6 +198,9 @@ class BeamSearch:
         if words not in self._banned_by_ids:
             self._banned_by_ids[words] = BannedWords.of(words, vocabulary, self._model.device)
         repeats = _repeats(self._prefixes, config.block_ngrams) if config.block_ngrams else None
+        if self._forbidden is not None:
+            own = self._forbidden.unsqueeze(1).expand(-1, self._words.shape[1], -1)
+            repeats = own if repeats is None else torch.cat([repeats, own], -1)
         return self._banned_by_ids[words]._replace(repeats=repeats)
 
     def _live_totals(self, selected: TopK) -> Tensor:
@@ -224,6 +258,8 @@ class BeamSearch:
             one.index_select(0, beams)
             for one in (self._max_steps, self._beam_sizes, self._finished_scores)
         )
+        if self._forbidden is not None:
+            self._forbidden = self._forbidden.index_select(0, beams)
         self._highest_limit = self._all_max_steps[self._sources].max(initial=0)
         self._all_beams = self._all_beams[: len(stay)]
         return beams
@@ -249,6 +285,14 @@ class BeamSearch:
             prefixes = prefixes.gather(1, index)
             self._prefixes = torch.cat([prefixes, words[..., None]], -1)  # (B, K, J + 1)
         self._words, self._totals = words, totals
+
+
+def _as_rows(ids: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """Lists of ids as rows (B, N), filled up with <pad>, which is banned anyway."""
+    rows = torch.full((len(ids), max(map(len, ids), default=0)), PAD)
+    for row, own in zip(rows, ids, strict=True):
+        row[: len(own)] = torch.tensor(own, dtype=torch.long)
+    return rows.to(device)
 
 
 def _repeats(prefixes: Tensor, size: int) -> Tensor | None:

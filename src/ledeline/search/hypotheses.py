@@ -24,6 +24,8 @@ class Hypothesis(NamedTuple):
     ids: tuple[int, ...]  # without <eos>
     cost: float  # -log p of all of it, <eos> counted
     truncated: bool = False  # it reached the limit of steps; its cost has no <eos>
+    slots: tuple[int, ...] = ()  # of its beginnings: which slot each step extended
+    logs: tuple[float, ...] = ()  # log p of each sub-word and of <eos>
 
     @property
     def score(self) -> float:
@@ -103,13 +105,22 @@ def _append_hypotheses(
 ) -> None:
     """Append the headlines whose last words were selected at these steps and slots."""
     costs = (-selected.totals[sources, steps, slots]).tolist()
-    ids = np.zeros((len(sources), int(steps.max(initial=-1)) + 1), np.int64)
-    for j in range(ids.shape[1] - 1, -1, -1):
+    shape = len(sources), int(steps.max(initial=-1)) + 1
+    ids, extended = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    totals = np.zeros((shape[0], shape[1] + 1))
+    for j in range(shape[1] - 1, -1, -1):
         active = np.flatnonzero(steps >= j)
         at = sources[active], j, slots[active]
-        ids[active, j] = selected.words[at]
-        slots[active] = selected.parents[at]
+        ids[active, j], totals[active, j + 1] = selected.words[at], selected.totals[at]
+        extended[active, j] = slots[active] = selected.parents[at]
     lengths = (steps + truncated).tolist()  # without <eos>
-    rows = zip(sources.tolist(), ids.tolist(), lengths, costs, strict=True)
-    for source, row, length, cost in rows:
-        lists[source].append(Hypothesis(tuple(row[:length]), cost, truncated))
+    logs = np.diff(totals, axis=1).tolist()
+    rows = zip(
+        sources.tolist(), ids.tolist(), extended.tolist(), logs, lengths, steps.tolist(), costs,
+        strict=True,
+    )  # fmt: skip
+    for source, row, path, each, length, step, cost in rows:
+        some = slice(step + 1)
+        lists[source].append(
+            Hypothesis(tuple(row[:length]), cost, truncated, tuple(path[some]), tuple(each[some]))
+        )

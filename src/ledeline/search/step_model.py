@@ -43,6 +43,17 @@ class Scorer(Protocol):
         """As `step`, but scores with `log o_j = log_softmax(scores + bias)`."""
 
 
+@runtime_checkable
+class SeenModel(Protocol):
+    """A step model that shows what a verifier looks at."""
+
+    def source_values(self, memory: Any, /) -> Tensor:
+        """What attention mixes. (B, I, H)."""
+
+    def attentional_states(self, state: Any, /) -> Tensor:
+        """z_j of the step that made the state. (B, K, H)."""
+
+
 def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """A state or memory with a function applied to each tensor."""
     if isinstance(tree, Tensor):

@@ -15,7 +15,7 @@ _TENS: Final = dict(
         strict=True,
     )
 )
-_SMALL: Final = {**{word: value for value, word in enumerate(_UNITS)}, **_TENS}
+SMALL_NUMBERS: Final = {**{word: value for value, word in enumerate(_UNITS)}, **_TENS}
 _ORDINALS: Final = {
     word: value
     for value, word in enumerate(
@@ -77,7 +77,7 @@ _MONEY_WORDS: Final = {
     "yen": "¥",
 }
 _PERCENT: Final = frozenset(("%", "percent", "per cent", "pc", "pct"))
-_SMALL_WORDS: Final = "|".join(sorted(_SMALL, key=len, reverse=True))
+_SMALL_WORDS: Final = "|".join(sorted(SMALL_NUMBERS, key=len, reverse=True))
 _FRACTION: Final = "thirds?|quarters?|fifths?|halves|half|fourths?|tenths?"
 _SCALE_WORDS: Final = "hundred|thousand|million|billion|trillion|crores?|lakhs?|dozen"
 
@@ -115,7 +115,7 @@ doubled triple triples tripled quartet single dozens hundreds thousands millions
 thirds fifths fourths tenths
 """.split()
 # Any number written in words has one of these.
-NUMBER_WORDS: Final = frozenset((*_SMALL, *_ORDINALS, *_SCALES, *_OTHER_WORDS))
+NUMBER_WORDS: Final = frozenset((*SMALL_NUMBERS, *_ORDINALS, *_SCALES, *_OTHER_WORDS))
 _AFTER: Final = re.compile(r"[\s-]?([a-z]+)", re.I)
 _BETWEEN: Final = re.compile(r"\s?(?:to|and|or|-|–|,)\s?")
 _SETS: Final = {
@@ -188,16 +188,16 @@ def _amount(match: re.Match[str], text: str) -> Amount | None:
         elif end < len(text) and (text[end].isalpha() or text[end] == "_"):
             return None  # 3D, 5G: a name
     elif part["tens"]:
-        value = _SMALL[part["tens"].lower()] + _SMALL[part["ones"].lower()]
+        value = SMALL_NUMBERS[part["tens"].lower()] + SMALL_NUMBERS[part["ones"].lower()]
     elif part["article"]:
         value = 1.0
     elif part["numerator"]:
         shares = _PARTS.get(part["fraction"].lower().removesuffix("s").replace("halve", "half"), 10)
         word = part["numerator"].lower().strip(" -\t")
-        count = int(word) if word.isdigit() else _SMALL.get(word, 1)
+        count = int(word) if word.isdigit() else SMALL_NUMBERS.get(word, 1)
         value, unit = 100 * count / shares, "%"
     elif part["word"]:
-        value = float(_SMALL[part["word"].lower()]) + (0.5 if part["rest"] else 0.0)
+        value = float(SMALL_NUMBERS[part["word"].lower()]) + (0.5 if part["rest"] else 0.0)
     elif part["ordword"]:
         value, unit = float(_ORDINALS[part["ordword"].lower()]), "th"
     elif part["vague"]:

@@ -27,10 +27,13 @@ class Doubt(NamedTuple):
     words: str  # what stands there
     kind: DoubtKind
     why: str  # one short phrase; quotes the lede where it can
+    by_verifier: bool = False  # or by a rule
 
     def __str__(self) -> str:
         return f'"{self.words}": {self.why}'
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return self._asdict()
+        fields = self._asdict()
+        del fields["by_verifier"]
+        return fields

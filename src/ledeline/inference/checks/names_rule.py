@@ -26,6 +26,9 @@ _NO_NAMES: Final = frozenset(
 )
 
 
+_NOWHERE: Final = Lede("")
+
+
 def name_doubts(pair: PairWords) -> Iterator[Doubt]:
     """Runs of name words that the lede does not have."""
     run: list[Word] = []
@@ -38,6 +41,15 @@ def name_doubts(pair: PairWords) -> Iterator[Doubt]:
             run.append(word)
     if run and not _is_spelt_out(pair, run):
         yield _doubt(pair, run)
+
+
+def reads_as_name(text: str) -> bool:
+    """Whether a word is a name wherever it has a capital, also at the beginning of a sentence."""
+    pair = PairWords(_NOWHERE, f"He saw {text} again")
+    if len(pair.words) != 4 or not _is_unknown_name(pair.words[2], pair):
+        return False
+    word = pair.words[2]
+    return is_place(word.low) or not is_both(word.stem)
 
 
 def _joins(last: Word, word: Word, pair: PairWords) -> bool:

@@ -47,6 +47,7 @@ class ModelBundle(NamedTuple):
     model: System
     tokenizer: Tokenizer
     block_ngrams: int = 0  # default of searches with this model
+    check: bool = False  # the verifier knows this model; its headlines are checked by default
 
 
 def write_description(
@@ -84,7 +85,9 @@ def load_model(folder: Path | str) -> ModelBundle:
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")
     model.load_state_dict(read_weights(path, model.state_dict(), storage, model.int8_layouts()))
-    return ModelBundle(model.eval(), tokenizer, about.get("block_ngrams", 0))
+    return ModelBundle(
+        model.eval(), tokenizer, about.get("block_ngrams", 0), about.get("check", False)
+    )
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -111,6 +114,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
     blocked = about.get("block_ngrams", 0)
     if type(blocked) is not int or blocked < 0:
         raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
+    if type(about.get("check", False)) is not bool:
+        raise ModelError(f"{path} is damaged: check is {about['check']!r}, not true or false")
     return about
 
 

@@ -1,0 +1,63 @@
+"""What the generator makes of known headlines, for the verifier."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import torch
+
+from ledeline.core.steps import Steps
+from ledeline.data.dataset import padded
+from ledeline.model.verifier import PairView
+from ledeline.runtime.engine import Engine
+from ledeline.search import Hypothesis
+from ledeline.text.subwords import BOS, EOS, PAD
+
+Asked: TypeAlias = tuple[Sequence[int], Sequence[Sequence[int]]]  # a lede and its headlines, in ids
+
+
+def follow(generator: Engine, asked: Sequence[Asked]) -> Steps[list[PairView]]:
+    """Have the generator write known headlines of some ledes."""
+    sources, lengths = padded([source for source, _ in asked])
+    number = max(len(headlines) for _, headlines in asked)
+    width = max(len(one) for _, headlines in asked for one in headlines)
+    targets = np.zeros((len(asked), number, width + 1), np.int64)
+    for row, (_, headlines) in enumerate(asked):
+        for slot, one in enumerate(headlines):
+            targets[row, slot, : len(one) + 1] = *one, EOS
+    words = torch.from_numpy(targets)
+    previous = torch.cat([torch.full_like(words[..., :1], BOS), words[..., :-1]], -1)
+    previous.masked_fill_(previous == EOS, PAD)
+    inputs = torch.from_numpy(sources), torch.from_numpy(lengths)
+    seen = yield from generator.follow(*inputs, previous, words)
+    views = []
+    for row, (source, headlines) in enumerate(asked):
+        some, longest = slice(len(headlines)), max(map(len, headlines), default=0)
+        views.append(
+            PairView(
+                inputs[0][row, : len(source)],
+                seen.values[row, : len(source)],
+                previous[row, some, 1 : longest + 1],
+                seen.states[row, some, : longest + 1],
+                seen.logs[row, some, : longest + 1],
+            )
+        )
+    return views
+
+
+def searched_view(
+    source: Sequence[int], found: Sequence[Hypothesis], seen: tuple[torch.Tensor, torch.Tensor]
+) -> PairView:
+    """The same from a search that kept its states; `seen` is that of `BeamSearch.seen`."""
+    values, states = seen
+    headlines, logs = torch.full(states.shape[:2], PAD), torch.zeros(states.shape[:2])
+    for n, one in enumerate(found):
+        headlines[n, : len(one.ids)] = torch.tensor(one.ids)
+        logs[n, : len(one.logs)] = torch.tensor(one.logs)
+    width = max(len(one.ids) for one in found)
+    ids = torch.tensor(source)
+    if states.shape[1] == width:  # the longest was cut off before <eos>
+        states, logs = (torch.nn.functional.pad(one, pad) for one, pad in ((states, (0, 0, 0, 1)), (logs, (0, 1))))
+    return PairView(
+        ids, values[: len(ids)], headlines[:, :width], states[:, : width + 1], logs[:, : width + 1]
+    )

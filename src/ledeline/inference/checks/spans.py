@@ -1,0 +1,76 @@
+"""Which words the verifier doubts, and what the lede says instead."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ledeline.inference.checks.doubt import Doubt, DoubtKind
+from ledeline.model.verifier import KINDS
+from ledeline.text.function_words import is_content
+
+_WORD: Final = re.compile(r"[^\W_]+(?:[.,'’\-][^\W_]+)*")
+_SHARE: Final = 0.6  # words at least this likely wrong, compared with the likeliest, are doubted
+_AROUND: Final = 4  # words of the lede that are quoted on each side
+_MOST: Final = 8  # words of the lede that are quoted behind the first, if more are sought
+_KINDS: Final[dict[str, DoubtKind]] = {"event": "relation"}
+_NOT_FOUND: Final = "the lede does not seem to say this"
+
+
+def verifier_doubts(
+    lede: str,
+    headline: str,
+    words: Sequence[str],
+    wrong: Sequence[tuple[int, float]],
+    kind: int,
+) -> list[Doubt]:
+    """The words that are most likely wrong, as one doubt.
+
+    `words` are those of the profile; `wrong` has, for each sub-word, the number of its word and how
+    likely it is part of an error.
+    """
+    likely = [0.0] * len(words)
+    for number, probability in wrong:
+        if number < len(likely):
+            likely[number] = max(likely[number], probability)
+    spans = _spans(headline, words)
+    known = [n for n, span in enumerate(spans) if span is not None and words[n][0].isalnum()]
+    if not known:
+        return []
+    best = max(known, key=likely.__getitem__)
+    least, first, last = _SHARE * likely[best], best, best
+    while first > 0 and spans[first - 1] is not None and likely[first - 1] >= least:
+        first -= 1
+    while last + 1 < len(words) and spans[last + 1] is not None and likely[last + 1] >= least:
+        last += 1
+    start, end = spans[first][0], spans[last][1]  # type: ignore[index]
+    named: DoubtKind = _KINDS.get(KINDS[kind], KINDS[kind])  # type: ignore[arg-type]
+    doubted = headline[start:end]
+    return [Doubt(start, end, doubted, named, _why(lede, doubted), by_verifier=True)]
+
+
+def _spans(headline: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Where each word stands in the headline; None where it cannot be found."""
+    spans: list[tuple[int, int] | None] = []
+    behind = 0
+    for word in words:
+        start = headline.find(word, behind)
+        spans.append(None if start < 0 else (start, start + len(word)))
+        behind = behind if start < 0 else start + len(word)
+    return spans
+
+
+def _why(lede: str, doubted: str) -> str:
+    """The part of the lede that has the doubted words, quoted."""
+    sought = {_stem(word) for word in _WORD.findall(doubted) if is_content(word)}
+    words = list(_WORD.finditer(lede))
+    places = [n for n, word in enumerate(words) if _stem(word.group()) in sought]
+    if not places:
+        return _NOT_FOUND
+    first = max(0, places[0] - _AROUND)
+    last = min(len(words) - 1, max(places[0] + _AROUND, min(places[-1] + 1, places[0] + _MOST)))
+    return f'the lede says "{lede[words[first].start() : words[last].end()]}"'
+
+
+def _stem(word: str) -> str:
+    """Enough of a word to see it again in another form."""
+    return word.casefold()[:5]

@@ -1,0 +1,65 @@
+"""The folder of a verifier: `verifier.json` with its shape and calibration, and its weights."""
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from ledeline.core.errors import ModelError
+from ledeline.inference.checks.calibration import Calibration
+from ledeline.model.format.weights import read_weights, write_weights
+from ledeline.model.verifier import Verifier, VerifierShape
+
+FORMAT: Final = "ledeline-verifier"
+_ABOUT, _WEIGHTS, _VERSION = "verifier.json", "model.safetensors", 1
+
+
+class VerifierBundle(NamedTuple):
+    """What the folder holds."""
+
+    verifier: Verifier
+    calibration: Calibration
+
+
+def write_verifier(folder: Path, verifier: Verifier, calibration: Calibration) -> None:
+    """Write a verifier in int8."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {
+        "format": FORMAT,
+        "version": _VERSION,
+        "shape": verifier.shape._asdict(),
+        "calibration": calibration._asdict(),
+    }
+    write_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
+    (folder / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+
+
+def read_verifier(folder: Path) -> VerifierBundle:
+    """Read a verifier, ready to judge."""
+    about = _read_description(folder / _ABOUT)
+    try:
+        shape, calibration = VerifierShape(**about["shape"]), Calibration(**about["calibration"])
+    except (KeyError, TypeError):
+        raise ModelError(f"{folder / _ABOUT} is damaged") from None
+    with torch.device("meta"):
+        verifier = Verifier(shape)
+    weights = read_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
+    verifier.load_state_dict(weights, assign=True)
+    return VerifierBundle(verifier.eval(), calibration)
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    try:
+        about: Any = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ModelError(
+            f"{path}: {error.strerror}; the verifier is part of ledeline, install it again"
+        ) from None
+    except ValueError:
+        raise ModelError(f"{path} is damaged") from None
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise ModelError(f"{path} does not describe a verifier of ledeline")
+    if about.get("version") != _VERSION:
+        raise ModelError(f"{path} has version {about.get('version')}; this ledeline reads {_VERSION}")
+    return about
