@@ -22,16 +22,18 @@ _LIMITING: Final = frozenset(
     possibly likely planned proposed expected plans planning considering if unless without denied
     denies alternative attempted half former-""".split()
 )
-_JOINTS: Final = frozenset("after before because as while following amid despite when since".split())
+_JOINTS: Final = frozenset(
+    "after before because as while following amid despite when since".split()
+)
 _OPPOSITES: Final = [
     tuple(pair.split("/"))
     for pair in """win/lose wins/loses won/lost rise/fall rises/falls rose/fell up/down more/less
     before/after for/against with/without approve/reject approved/rejected approves/rejects
     support/oppose supports/opposes supported/opposed increase/decrease increased/decreased
     higher/lower high/low first/last first/second second/third over/under from/to above/below
-    gain/loss gains/losses arrested/released guilty/innocent accept/refuse accepted/refused open/close
-    opened/closed begin/end began/ended buy/sell bought/sold his/her he/she man/woman men/women
-    son/father daughter/mother brother/sister husband/wife by/to by/with beat/lose beats/loses
+    gain/loss gains/losses arrested/released guilty/innocent accept/refuse accepted/refused
+    open/close opened/closed begin/end began/ended buy/sell bought/sold his/her he/she
+    man/woman men/women son/father daughter/mother brother/sister husband/wife by/to by/with beat/lose beats/loses
     could/did may/will alive/dead join/leave joined/left best/worst early/late largest/smallest
     Democrats/Republicans Democratic/Republican Monday/Thursday Tuesday/Friday Wednesday/Sunday
     January/June February/July March/August April/September May/October north/south east/west
@@ -40,6 +42,7 @@ _OPPOSITES: Final = [
     always/never ahead/behind day/week week/month month/year years/months hours/minutes""".split()
 ]
 _OPPOSITE: Final = {a: b for one in _OPPOSITES for a, b in (one, one[::-1])}
+_AUXILIARIES: Final = frozenset("is are was were has have will".split())
 _NUMBER: Final = re.compile(r"\d[\d,.]*$")
 _SPELLED: Final = frozenset("two three four five six seven eight nine ten dozen dozens".split())
 
@@ -76,7 +79,7 @@ def _swapped(words: Words, one: tuple[int, int], other: tuple[int, int]) -> Word
     return words[:a] + words[c:d] + words[b:c] + words[a:b] + words[d:]
 
 
-def swap_names(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def swap_names(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """Two names in each other's place."""
     spans = names(words)
     return _swapped(words, *rng.sample(spans, 2)) if len(spans) > 1 else None
@@ -93,7 +96,7 @@ def replace_name(words: Words, rng: random.Random, bank: Sequence[Words]) -> Wor
     return words[:a] + other[c:d] + words[b:]
 
 
-def change_number(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def change_number(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """Another number, or two in each other's place."""
     places = numbers(words)
     if not places:
@@ -114,7 +117,7 @@ def change_number(words: Words, rng: random.Random, bank: Sequence[Words]) -> Wo
     return changed
 
 
-def drop_limit(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def drop_limit(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """A word that limits a claim taken out."""
     places = [n for n, word in enumerate(words) if plain(word).lower() in _LIMITING]
     if not places:
@@ -123,7 +126,7 @@ def drop_limit(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words
     return words[:place] + words[place + 1 :]
 
 
-def swap_clauses(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def swap_clauses(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """What comes after a joint before it, and the other way round."""
     places = [n for n, word in enumerate(words) if plain(word) in _JOINTS]
     places = [n for n in places if 3 < n < len(words) - 4]
@@ -137,7 +140,7 @@ def swap_clauses(words: Words, rng: random.Random, bank: Sequence[Words]) -> Wor
     return [*second, words[place], *first, *words[end:]]
 
 
-def opposite(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def opposite(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """A word replaced by its opposite."""
     places = [n for n, word in enumerate(words) if word in _OPPOSITE]
     if not places:
@@ -147,7 +150,7 @@ def opposite(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words |
     return changed
 
 
-def swap_words(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def swap_words(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """Two content words of similar length in each other's place."""
     places = [n for n, word in enumerate(words) if word.islower() and is_content(word)]
     if len(places) < 4:
@@ -161,9 +164,11 @@ def swap_words(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words
     return changed
 
 
-def negate(words: Words, rng: random.Random, bank: Sequence[Words]) -> Words | None:
+def negate(words: Words, rng: random.Random, _: Sequence[Words]) -> Words | None:
     """`not` or a modal put before or after an auxiliary."""
-    places = [n for n, w in enumerate(words) if w in ("is", "are", "was", "were", "has", "have", "will")]
+    places = [
+        n for n, w in enumerate(words) if w in ("is", "are", "was", "were", "has", "have", "will")
+    ]
     if not places:
         return None
     place = rng.choice(places)

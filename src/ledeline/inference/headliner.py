@@ -59,13 +59,13 @@ class Headliner:
         self.precision = engines[0].precision
         steps = [engine.step_model for engine in engines]
         step_model = steps[0] if len(steps) == 1 else Ensemble(steps)
-        known = len(models) == 1 and models[0].check and isinstance(step_model, Engine)
+        bundled = step_model if isinstance(step_model, Engine) and models[0].check else None
         self._model = GenerationModel(
             step_model,
             engines[0].tracer,
             Composer(self._tokenizer),
-            checker=cache(partial(Checker.load, step_model if known else None)),
-            known_to_verifier=known,
+            checker=cache(partial(Checker.load, bundled)),
+            known_to_verifier=bundled is not None,
             vocabulary=cache(partial(LedeVocabulary, self._tokenizer)),
         )
 

@@ -1,8 +1,8 @@
-"""The verifier: does a lede support a headline?
+"""The verifier: it says whether a lede supports a headline.
 
-It stands on the generator. What the generator made of the lede (the values that its attention mixes)
-and of the headline (its state before and after each sub-word, and how likely it held it) are its
-inputs, so a headline that the generator has just written costs little to judge.
+It stands on the generator. What the generator made of the lede (the values that its attention
+mixes) and of the headline (its state before and after each sub-word, and how likely it held it)
+are its inputs, so a headline that the generator has just written costs little to judge.
 
 Most false headlines leave words out: "may", "deputy", "accused of", half a clause. So each
 sub-word of the headline is aligned with the lede, and its input has what stands before, behind and
@@ -112,9 +112,7 @@ class Verifier(nn.Module):
         # What a sub-word of the lede is: for attention, at, before and behind an aligned place,
         # and among skipped ones.
         self.lede, self.lede_word = nn.Linear(given, size), nn.Linear(embedded, size)
-        self.at, self.before, self.behind, self.skipped = (
-            nn.Linear(given, size) for _ in range(4)
-        )
+        self.at, self.before, self.behind, self.skipped = (nn.Linear(given, size) for _ in range(4))
         self.word_before, self.word_behind, self.words_skipped = (
             nn.Linear(embedded, size) for _ in range(3)
         )
@@ -171,7 +169,7 @@ class Verifier(nn.Module):
         return dropped
 
     def _conclude(self, states: Tensor, written: Tensor) -> Judgement:
-        """The judgement from the last states (N, J, D); written (N, J) is where there is no <pad>."""
+        """The judgement from the last states (N, J, D); no <pad> is where written (N, J)."""
         absent = ~written.unsqueeze(-1)
         mean = states.masked_fill(absent, 0).sum(1) / written.sum(1, keepdim=True).clamp(min=1)
         highest = states.masked_fill(absent, -_FAR).amax(1)
@@ -204,12 +202,14 @@ class _VerifierLayer(nn.Module):
         seen = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
         states = states + self.dropout(self.mix(seen.transpose(1, 2).flatten(2)))
         hidden = functional.relu(self.up(self.hidden_norm(states)))
-        return states + self.dropout(self.down(hidden))
+        after: Tensor = states + self.dropout(self.down(hidden))
+        return after
 
 
 def _split_heads(values: Tensor, heads: int, parts: int) -> tuple[Tensor, ...]:
     """(N, J, parts D) -> so many parts (N, H, J, D / H)."""
-    return values.unflatten(-1, (parts, heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+    shape = *values.shape[:2], parts, heads, values.shape[2] // (parts * heads)
+    return values.view(shape).permute(2, 0, 3, 1, 4).unbind(0)
 
 
 # --- alignment ------------------------------------------------------------------------------------
@@ -247,7 +247,8 @@ def align(classes: Tensor, sources: Tensor, headlines: Tensor) -> Places:
     for scores in base.unbind(1):
         distance = positions - last.unsqueeze(1) - 1
         ahead, back = 0.03 * distance.clamp(max=40), 0.6 - 0.01 * distance
-        best, place = (scores + 2.0 * (distance == 0) - torch.where(distance < 0, back, ahead)).max(1)
+        far = torch.where(distance < 0, back, ahead)
+        best, place = (scores + 2.0 * (distance == 0) - far).max(1)
         found = best > -_FAR / 2
         before.append(last)
         at.append(torch.where(found, place, -1))

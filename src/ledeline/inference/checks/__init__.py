@@ -1,1 +1,1 @@
-"""Checks of truth: is a headline supported by its lede?"""
+"""Checks of truth: how far a lede supports a headline."""

@@ -24,7 +24,7 @@ class Calibration(NamedTuple):
     rank_rule: float  # what a doubt of a rule costs there
 
     def support(self, log_labels: Sequence[float], score: float, doubts: Sequence[Doubt]) -> float:
-        """The probability that the lede supports the headline; log p of ok, clumsy, added, false."""
+        """The probability that the lede supports the headline, from log p of the four labels."""
         hard = any(one.kind in HARD_KINDS for one in doubts)
         total = (
             self.bias

@@ -1,4 +1,4 @@
-"""`Checker`: is a headline supported by its lede?"""
+"""`Checker` says how far a lede supports a headline."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -53,7 +53,7 @@ class Checker:
         """
         verifier, calibration = _bundled_verifier()
         tokenizer = Tokenizer.load(SHIPPED)
-        return cls(generator or _bundled_engine(), tokenizer, verifier, calibration)
+        return cls(generator or bundled_engine(), tokenizer, verifier, calibration)
 
     def check(self, lede: str, headline: str) -> Check:
         """How far a lede supports a headline."""
@@ -132,7 +132,9 @@ def _texts(pair: Any, number: int) -> tuple[str, str]:
         raise ArgumentError(f"pair {number} is not a lede and a headline") from None
     for name, text in (("lede", lede), ("headline", headline)):
         if not isinstance(text, str):
-            raise ArgumentError(f"the {name} of pair {number} is a {type(text).__name__}, not a str")
+            raise ArgumentError(
+                f"the {name} of pair {number} is a {type(text).__name__}, not a str"
+            )
     return lede, headline
 
 
@@ -151,7 +153,8 @@ def _shared_checker() -> Checker:
 
 
 @lru_cache(maxsize=1)
-def _bundled_engine() -> Engine:
+def bundled_engine() -> Engine:
+    """The bundled model, whose states the verifier knows."""
     model = load_model(SHIPPED).model
     return Engine(model, "int8" if has_int8() else "float32")  # type: ignore[arg-type]
 

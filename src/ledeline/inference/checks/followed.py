@@ -57,7 +57,10 @@ def searched_view(
     width = max(len(one.ids) for one in found)
     ids = torch.tensor(source)
     if states.shape[1] == width:  # the longest was cut off before <eos>
-        states, logs = (torch.nn.functional.pad(one, pad) for one, pad in ((states, (0, 0, 0, 1)), (logs, (0, 1))))
+        states, logs = (
+            torch.nn.functional.pad(one, pad)
+            for one, pad in ((states, (0, 0, 0, 1)), (logs, (0, 1)))
+        )
     return PairView(
         ids, values[: len(ids)], headlines[:, :width], states[:, : width + 1], logs[:, : width + 1]
     )

@@ -1,7 +1,7 @@
 """The rules that need no training: which words of a headline its lede does not support.
 
-Each rule takes a `PairWords` and yields doubts; `RULES` has them by name, so that each can be measured
-alone. A `RuleChecker` keeps what it made of a lede for all of its headlines.
+Each rule takes a `PairWords` and yields doubts; `RULES` has them by name, so that each can be
+measured alone. A `RuleChecker` keeps what it made of a lede for all of its headlines.
 """
 
 from collections.abc import Callable, Iterable, Iterator

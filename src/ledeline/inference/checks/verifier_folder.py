@@ -1,5 +1,6 @@
 """The folder of a verifier: `verifier.json` with its shape and calibration, and its weights."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -49,17 +50,31 @@ def read_verifier(folder: Path) -> VerifierBundle:
     return VerifierBundle(verifier.eval(), calibration)
 
 
+def verifier_checksum(folder: Path) -> str:
+    """The same for the same verifier, different for others."""
+    whole = hashlib.sha256()
+    for path in (folder / _ABOUT, folder / _WEIGHTS):
+        try:
+            whole.update(path.read_bytes())
+        except OSError as error:
+            raise ModelError(_missing(path, error)) from None
+    return whole.hexdigest()
+
+
+def _missing(path: Path, error: OSError) -> str:
+    return f"{path}: {error.strerror}; the verifier is part of ledeline, install it again"
+
+
 def _read_description(path: Path) -> dict[str, Any]:
     try:
         about: Any = json.loads(path.read_bytes())
     except OSError as error:
-        raise ModelError(
-            f"{path}: {error.strerror}; the verifier is part of ledeline, install it again"
-        ) from None
+        raise ModelError(_missing(path, error)) from None
     except ValueError:
         raise ModelError(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ModelError(f"{path} does not describe a verifier of ledeline")
     if about.get("version") != _VERSION:
-        raise ModelError(f"{path} has version {about.get('version')}; this ledeline reads {_VERSION}")
+        version = about.get("version")
+        raise ModelError(f"{path} has version {version}; this ledeline reads {_VERSION}")
     return about

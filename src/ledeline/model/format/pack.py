@@ -41,8 +41,8 @@ def pack(
     """
     text = None if card is None else _read_card(card)
     with _new_folder(output) as folder:
-        model, tokenizer, blocked = _mean(models)
-        blocked = blocked if block_ngrams is None else block_ngrams
+        model, tokenizer, own_blocked, _ = _mean(models)
+        blocked = own_blocked if block_ngrams is None else block_ngrams
         write_description(folder, model.config, tokenizer, storage, blocked)
         path = folder / f"{WEIGHTS}.safetensors"
         write_weights(path, model.state_dict(), storage, model.int8_layouts())

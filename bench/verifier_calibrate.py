@@ -1,0 +1,126 @@
+"""Calibrate a verifier: its support as a probability, and what headlines are ranked by."""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ledeline.inference.checks.calibration import HARD_KINDS, Calibration, log_odds
+from ledeline.inference.checks.doubt import Doubt
+from ledeline.inference.checks.rules import RuleChecker
+from ledeline.model.verifier import LABELS, Verifier, VerifierBatch
+from verifier_data import Group, exact
+
+WITHOUT_DOUBT = 0.72  # share of the chosen headlines that are to have none
+BAD = {"ok": 0.0, "clumsy": 0.5, "added": 1.0, "false": 1.0}  # what a chosen headline costs
+RIDGE = 1.0  # keeps weights small that few headlines speak for
+RANKS = {  # values that are tried
+    "rank_ok": (0.0, 0.5, 1.0, 2.0),
+    "rank_score": (0.0, 0.5, 1.0, 2.0, 4.0),
+    "rank_length": (-0.05, 0.0, 0.05),
+    "rank_rule": (3.0,),
+}
+START = Calibration(0.0, 1.0, 0.0, -2.0, -1.0, 0.5, 1.0, 1.0, 0.0, 3.0)
+
+
+class Candidate(NamedTuple):
+    """What calibration looks at."""
+
+    log_labels: list[float]
+    score: float
+    length: int
+    doubts: list[Doubt]
+    label: str
+    is_best: bool  # the search's first
+
+
+def calibrate(verifier: Verifier, groups: Sequence[Group]) -> Calibration:
+    """Fit all weights on headlines that the verifier was not trained on."""
+    judged = [_candidates(verifier, group) for group in groups]
+    found = _fit_support(list(itertools.chain.from_iterable(judged)))
+    several = [group for group in judged if len(group) > 1] or judged
+    costs = {
+        ranks: np.mean([BAD[_chosen(found._replace(**dict(ranks)), one).label] for one in several])
+        for values in itertools.product(*RANKS.values())
+        for ranks in [tuple(zip(RANKS, values, strict=True))]
+    }
+    best = min(costs, key=lambda ranks: costs[ranks])
+    found = found._replace(**dict(best))
+    return found._replace(doubted_below=_threshold(found, several))
+
+
+@torch.inference_mode()
+def _candidates(verifier: Verifier, group: Group) -> list[Candidate]:
+    view = exact(group.view)
+    logs = verifier(VerifierBatch.of([view])).labels.double().log_softmax(-1).tolist()
+    rules, scores = RuleChecker(group.found[0].lede), view.scores.tolist()
+    lengths = (view.headlines != 0).sum(1).tolist()
+    return [
+        Candidate(
+            logs[n],
+            scores[n],
+            lengths[n],
+            rules.doubts(one.headline),
+            LABELS[int(group.labels[n])],
+            one.judged.writer == "beam20",
+        )
+        for n, one in enumerate(group.found)
+    ]
+
+
+def _fit_support(candidates: Sequence[Candidate]) -> Calibration:
+    """Logistic regression by Newton's method, with a small ridge; rules may only lower support."""
+    hard = [any(d.kind in HARD_KINDS for d in one.doubts) for one in candidates]
+    features = np.array(
+        [
+            (1.0, log_odds(one.log_labels), one.score, own, bool(one.doubts) and not own)
+            for one, own in zip(candidates, hard, strict=True)
+        ],
+        np.float64,
+    )
+    truth = np.array([one.label in ("ok", "clumsy") for one in candidates], np.float64)
+    weights = _logistic(features, truth)
+    bias, verifier, score, of_hard, of_soft = weights.tolist()
+    return START._replace(
+        bias=bias,
+        verifier=verifier,
+        score=score,
+        hard_rule=min(of_hard, -1.0),
+        soft_rule=min(of_soft, -0.5),
+    )
+
+
+def _logistic(
+    features: npt.NDArray[np.float64], truth: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    weights = np.zeros(features.shape[1])
+    ridge = RIDGE * np.eye(len(weights))
+    ridge[0, 0] = 0.0
+    for _ in range(30):
+        chances = 1 / (1 + np.exp(-features @ weights))
+        slope = features.T @ (truth - chances) - ridge @ weights
+        bend = (features.T * (chances * (1 - chances))) @ features + ridge
+        weights = weights + np.linalg.solve(bend + 1e-9 * np.eye(len(weights)), slope)
+    return weights
+
+
+def _chosen(calibration: Calibration, group: Sequence[Candidate]) -> Candidate:
+    return max(
+        group, key=lambda one: calibration.value(one.log_labels, one.score, one.length, one.doubts)
+    )
+
+
+def _threshold(calibration: Calibration, groups: Sequence[Sequence[Candidate]]) -> float:
+    """Doubt as many of the chosen headlines as leaves the wanted share without one."""
+    chosen = [_chosen(calibration, group) for group in groups]
+    by_rule = sum(bool(one.doubts) for one in chosen)
+    supports = sorted(
+        calibration.support(one.log_labels, one.score, one.doubts)
+        for one in chosen
+        if not one.doubts
+    )
+    number = max(0, round((1 - WITHOUT_DOUBT) * len(chosen)) - by_rule)
+    return supports[min(number, len(supports) - 1)] if supports else 0.5

@@ -1,0 +1,193 @@
+"""What the verifier learns from: labelled headlines, and headlines of changed ledes."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from ledeline.config import SearchConfig
+from ledeline.core.steps import Steps
+from ledeline.data.dataset import padded
+from ledeline.inference.checks.followed import follow
+from ledeline.inference.checks.pair_words import stem_of
+from ledeline.model.verifier import KINDS, LABELS, PairView
+from ledeline.runtime.engine import Engine
+from ledeline.search import search
+from ledeline.text.subwords import PAD
+from ledeline.text.tokenizer import Tokenizer
+from truth_labels import FoundLabel
+from verifier_corrupt import corrupt
+
+T = TypeVar("T")
+LEDES_AT_ONCE = 32
+MAX_LEDE, MAX_HEADLINE = 127, 48  # sub-words
+BEAM, MAX_WRITTEN = 5, 40  # of headlines of changed ledes
+UNKNOWN = -1  # which words are wrong, or the kind of error, is not known
+
+
+class Group(NamedTuple):
+    """The labelled headlines of one lede."""
+
+    found: Sequence[FoundLabel]
+    view: PairView
+    labels: Tensor  # (N,), by their place in LABELS; of two readings the worse
+    kinds: Tensor  # (N,), by their place in KINDS, or UNKNOWN
+    wrong: Tensor  # (N, J): 1 where a reader called the sub-word wrong, 0 elsewhere, or UNKNOWN
+
+
+class ChangedPair(NamedTuple):
+    """A lede and a changed one, each beside its own headline and the other's."""
+
+    lede: PairView
+    changed: PairView
+
+
+def run(steps: Steps[T]) -> T:
+    """All steps at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def compact(view: PairView) -> PairView:
+    """The same in half the memory."""
+    return view._replace(
+        values=view.values.half(), states=view.states.half(), logs=view.logs.half()
+    )
+
+
+def exact(view: PairView) -> PairView:
+    """The same in float32."""
+    return view._replace(
+        values=view.values.float(), states=view.states.float(), logs=view.logs.float()
+    )
+
+
+def subword_classes(types: Sequence[str]) -> Tensor:
+    """Which sub-words count as the same: forms of a word, and pieces that differ in case. (V,)."""
+    numbers: dict[tuple[str, str], int] = {}
+    classes = torch.zeros(len(types))
+    for number, text in enumerate(types):
+        low = text.casefold()
+        key = ("word", stem_of(low)) if low.isalpha() else ("piece", low)
+        if not text.startswith("<"):
+            classes[number] = numbers.setdefault(key, len(numbers) + 1)
+    return classes
+
+
+# --- labelled headlines -------------------------------------------------------------------------
+
+
+def labelled_groups(
+    found: Iterable[FoundLabel],
+    engine: Engine,
+    tokenizer: Tokenizer,
+    tell: Callable[[int], None] = lambda _: None,
+) -> list[Group]:
+    """The groups of labelled headlines, each with what the generator makes of it."""
+    by_lede: dict[str, list[FoundLabel]] = {}
+    for one in found:
+        by_lede.setdefault(one.lede, []).append(one)
+    groups: list[Group] = []
+    ledes = sorted(by_lede, key=len)
+    for start in range(0, len(ledes), LEDES_AT_ONCE):
+        some = [(lede, by_lede[lede]) for lede in ledes[start : start + LEDES_AT_ONCE]]
+        asked = [
+            (
+                tokenizer.encode(tokenizer.words(lede))[:MAX_LEDE],
+                [_headline_ids(one.headline, tokenizer) for one in own],
+            )
+            for lede, own in some
+        ]
+        views = run(follow(engine, asked))
+        groups += [
+            _group(compact(view), own, tokenizer)
+            for view, (_, own) in zip(views, some, strict=True)
+        ]
+        tell(len(groups))
+    return groups
+
+
+def _headline_ids(headline: str, tokenizer: Tokenizer) -> list[int]:
+    return tokenizer.encode(tokenizer.headline_words(headline))[:MAX_HEADLINE]
+
+
+def _group(view: PairView, own: Sequence[FoundLabel], tokenizer: Tokenizer) -> Group:
+    labels, kinds = [], []
+    wrong = torch.full(view.headlines.shape, float(UNKNOWN))
+    for row, one in enumerate(own):
+        label, kind, words = max(
+            zip(one.judged.labels, one.judged.kinds, one.judged.words, strict=True),
+            key=lambda reading: LABELS.index(reading[0]),
+        )
+        labels.append(LABELS.index(label))
+        kinds.append(KINDS.index(kind) if kind in KINDS else UNKNOWN)
+        ids = [id_ for id_ in view.headlines[row].tolist() if id_ != PAD]
+        if label in ("ok", "clumsy"):
+            wrong[row, : len(ids)] = 0
+        elif words and (marks := _marks(one.headline, words, ids, tokenizer)):
+            wrong[row, : len(ids)] = torch.tensor(marks)
+    return Group(own, view, torch.tensor(labels), torch.tensor(kinds), wrong)
+
+
+def _marks(headline: str, words: str, ids: Sequence[int], tokenizer: Tokenizer) -> list[float]:
+    """Which sub-words are of the words that a reader named; empty if these are not found."""
+    all_words, sought = (
+        [word.casefold() for word in tokenizer.plain(tokenizer.headline_words(text))]
+        for text in (headline, words.partition(" (")[0])
+    )
+    for start in range(len(all_words) - len(sought) + 1):
+        if all_words[start : start + len(sought)] == sought:
+            some = range(start, start + len(sought))
+            return [float(word in some) for word in tokenizer.word_ids(ids)]
+    return []
+
+
+# --- headlines of changed ledes -----------------------------------------------------------------
+
+
+def changed_pairs(
+    ledes: Sequence[str], engine: Engine, tokenizer: Tokenizer, seed: int
+) -> list[ChangedPair]:
+    """Headlines of ledes and of changed ledes, where the change shows in one of them."""
+    rng = random.Random(seed)
+    all_words = [tokenizer.words(lede) for lede in ledes]
+    changed = [
+        (words, found[1]) for words in all_words if (found := corrupt(words, rng, all_words))
+    ]
+    sources = [
+        [tokenizer.encode(words)[:MAX_LEDE] for words in both]
+        for both in zip(*changed, strict=True)
+    ]
+    written = [_write(engine, some) for some in sources]
+    pairs = []
+    for lede, other, a, b in zip(*sources, *written, strict=True):
+        if _differ(lede, other, a, b):
+            views = run(follow(engine, [(lede, [a, b])])), run(follow(engine, [(other, [b, a])]))
+            pairs.append(ChangedPair(*(compact(one) for (one,) in views)))
+    return pairs
+
+
+def _write(engine: Engine, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The best headline of each source."""
+    config = SearchConfig(beam=BEAM, block_ngrams=2, max_length=MAX_WRITTEN)
+    written: list[list[int]] = [[] for _ in sources]
+    order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
+    for start in range(0, len(order), LEDES_AT_ONCE):
+        rows = order[start : start + LEDES_AT_ONCE]
+        found = search(engine, *padded([sources[row] for row in rows]), config)
+        for row, hypotheses in zip(rows, found, strict=True):
+            written[row] = list(hypotheses[0].ids) if hypotheses else []
+    return written
+
+
+def _differ(lede: Sequence[int], other: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two headlines differ in what was changed."""
+    touched = set(lede) ^ set(other)
+    if not a or not b or a == b:
+        return False
+    return not touched or bool(touched & {*a, *b}) or sorted(a) == sorted(b)
