@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ledeline.evaluation import audit as audits
+from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.significance import bootstrap_intervals
+from ledeline.inference.checks.check import Check
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
 
@@ -38,6 +40,7 @@ class TestSet:
     with_gold: bool = True
     with_sources: bool = True
     num_heat_maps: int = 2
+    checks: list[Check] | None = None  # of each headline
     changes: dict[str, Any] = field(default_factory=dict)  # to its part of evaluation.json
 
 
@@ -103,7 +106,9 @@ def _write_set(place: Path, test_set: TestSet) -> dict[str, Any]:
     _write_lines(place / "reference.txt", map(" ".join, references))
     _write_lines(place / "output.txt", map(" ".join, outputs))
     _write_lines(place / "gold.txt", (one.gold for one in pairs))
-    answers = ({"source": one.lede, "headline": one.headline, "warnings": []} for one in pairs)
+    answers = [{"source": one.lede, "headline": one.headline, "warnings": []} for one in pairs]
+    for answer, check in zip(answers, test_set.checks or [], strict=False):
+        answer |= check.as_dict()
     _write_lines(place / "headlines.jsonl", map(json.dumps, answers))
     scores = np.array([_scores(*both) for both in zip(outputs, references, strict=True)]).round(5)
     odd = audits.audit(outputs, references, sources if test_set.with_sources else None)
@@ -121,6 +126,8 @@ def _write_set(place: Path, test_set: TestSet) -> dict[str, Any]:
         "empty": sum(not one.headline for one in pairs),
         "seconds": 12.5,
     }
+    if test_set.checks is not None:
+        summary["checks"] = CheckCounts.of(test_set.checks).as_dict()
     return summary | test_set.changes
 
 

@@ -185,6 +185,35 @@ class TestAudit:
         paper = ledeline(tmp_path, *common, "--profile", "paper").stdout
         assert json.loads(paper)["repeating"] == 2
 
+    def test_checks(self, tmp_path: Path) -> None:
+        """A rule's doubt is certain, whatever the verifier says."""
+        texts = {
+            "a": ["Rain kills 7 in Oslo", ""],
+            "b": ["Rain kills 3 in Oslo", "Gas falls"],
+            "ref": ["Rain kills 3", "Gas falls"],
+            "src": ["Heavy rain killed 3 people in Oslo on Monday.", "Gas prices fell."],
+        }
+        for name, lines in texts.items():
+            (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+        common = ("audit", "a.txt", "b.txt", "-r", "ref.txt", "-s", "src.txt")
+        plain = json.loads(ledeline(tmp_path, *common, "--json").stdout)
+        found = json.loads(ledeline(tmp_path, *common, "--check", "--json").stdout)
+        assert found["a"] == plain["a"] | {"checks": found["a"]["checks"]}
+        checks = found["a"]["checks"]
+        assert (checks["checked"], checks["doubted"], checks["doubted_share"]) == (1, 1, 1.0)
+        assert (checks["doubts"]["number"], checks["doubts_per_1000"]["number"]) == (1, 1000.0)
+        assert 0 <= checks["mean_support"] <= 1
+        assert found["b"]["checks"]["checked"] == 2
+        shown = ledeline(tmp_path, *common, "--check", "--worst", "0").stdout
+        rows = [line.split() for line in shown.splitlines()]
+        assert ["headlines", "checked", "1", "2"] in rows
+        assert ["with", "a", "doubt", "100.0%"] in [row[:4] for row in rows]
+        alone = ("audit", "a.txt", "-r", "ref.txt", "-s", "src.txt", "--check", "--per-pair", "-")
+        header, first, second = ledeline(tmp_path, *alone).stdout.splitlines()
+        assert header.split("\t")[3:] == ["support", "doubts"]
+        assert int(first.split("\t")[4]) >= 1
+        assert second.endswith("\t\t")
+
     def test_per_pair_and_figure(self, files: Path) -> None:
         pytest.importorskip("matplotlib")
         ledeline(
@@ -206,6 +235,7 @@ class TestAudit:
             (["out.txt", "-r", "ref.txt", "-s", "one.txt"], "one.txt has 1"),
             (["out.txt", "other.txt", "-r", "ref.txt", "--per-pair", "x"], "of one system"),
             (["out.txt", "-r", "ref.txt", "--figure", "f.gif"], "f.gif"),
+            (["out.txt", "-r", "ref.txt", "--check"], "--check needs the ledes"),
             (["out.txt", "out.txt", "-r", "ref.txt"], "out.txt is named 2 times"),
             (["out.txt", "-r", "ref.txt", "--json", "--per-pair", "-"], "name a file"),
         ],
@@ -343,12 +373,20 @@ class TestOptionsArrive:
             --output {tmp_path}/e --name mine --resume --lede body --headline title --beam 3
             --min-length 2 --max-length 9 --block-ngrams 2 --stop-early --unknown keep
             --score-unknown strict --no-stem --profile paper --word-pairs 7 --heat-maps 1 --seed 4
+            --check --rank support --no-constrain --min-support 0.25
             --precision float32 --device cpu""".split()
         monkeypatch.setattr(sys, "argv", ["ledeline", *arguments])
         assert CliRunner().invoke(app, arguments).exit_code == 128 + signal.SIGTERM
         search = SearchConfig(beam=3, min_length=2, max_length=9, block_ngrams=2, stop_early=True)
         assert seen["config"] == EvaluationConfig(
-            options=Options(search=search, replace_unknown=False),
+            options=Options(
+                search=search,
+                replace_unknown=False,
+                check=True,
+                rank="support",
+                constrain=False,
+                min_support=0.25,
+            ),
             scoring=rouge.Settings(stem=False, unknown="strict"),
             profile="paper",
             num_word_pairs=7,
@@ -393,6 +431,20 @@ class TestOptionsArrive:
         ((options, scoring),) = [(one.options, one.scoring) for one in seen]
         assert (options.replace_unknown, options.search.forbid_unknown) == (replaced, forbidden)
         assert scoring.unknown == "keep"
+
+    @pytest.mark.parametrize(
+        ("given", "sentence"),
+        [
+            (["--no-check", "--rank", "support"], 'rank = "support": needs check'),
+            (["--no-check", "--min-support", "0.5"], "min_support = 0.5: needs check"),
+            (["--min-support", "2"], "--min-support"),
+        ],
+    )
+    def test_checks_of_evaluate_that_make_no_sense(
+        self, tmp_path: Path, given: list[str], sentence: str
+    ) -> None:
+        common = ("--model", "m", "--test", "t.csv", "--output", "e")
+        assert sentence in ledeline(tmp_path, "evaluate", *common, *given, status=2).stderr
 
     def test_of_report(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[Any] = []

@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledeline.core.errors import ScoreError
-from ledeline.evaluation.audit import Audit, as_dict, audit, compared_words, per_pair_lines
+from ledeline.evaluation.audit import (
+    Audit,
+    as_dict,
+    audit,
+    audit_files,
+    compared_words,
+    per_pair_lines,
+)
 from ledeline.evaluation.odd_words import KINDS, OddWords, count_odd_words
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.doubt import Doubt
 from ledeline.text.profiles import NATURAL, PAPER
 
 numbers = st.lists(st.builds(OddWords, *[st.integers(0, 12)] * 3), max_size=30)
@@ -132,3 +141,19 @@ def test_per_pair_lines() -> None:
         "repeating\tlacking\tirrelevant",
         "2\t0\t",
     ]
+
+
+def test_per_pair_lines_with_checks() -> None:
+    doubt = Doubt(0, 3, "gas", "added", "x")
+    checks = [Check(0.25), Check(0.5, (doubt, doubt)), Check(None)]
+    assert list(per_pair_lines(audit(OUTPUTS, REFERENCES, SOURCES), checks)) == [
+        "repeating\tlacking\tirrelevant\tsupport\tdoubts",
+        "2\t0\t0\t0.25\t0",
+        "0\t1\t0\t0.5\t2",
+        "0\t0\t1\t\t",
+    ]
+
+
+def test_checks_need_sources() -> None:
+    with pytest.raises(ScoreError, match="none are given"):
+        audit_files(["out.txt"], "ref.txt", None, None, check=True)

@@ -3,7 +3,8 @@
 import json
 import shutil
 import signal
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,13 @@ from ledeline.evaluation.evaluate import (
     EvaluationResult,
     evaluate,
 )
+from ledeline.evaluation.evaluation_folder import EvaluationFolder
 from ledeline.evaluation.scoring import score_files
 from ledeline.evaluation.summary import EvaluationSummary
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.checker import VERIFIER
+from ledeline.inference.checks.doubt import Doubt, DoubtKind
+from ledeline.inference.checks.verifier_folder import verifier_checksum
 from ledeline.inference.generate import GenerateResult
 from ledeline.inference.headliner import Headliner, Options, system_name
 from ledeline.model.format.model_folder import load_model
@@ -579,6 +585,108 @@ class TestGoingOn:
         path.write_text(json.dumps(sound))
         again = evaluated(systems["natural"], tmp_path, room, resume=True)  # done again
         assert "rouge1" in again.summary.sets["room"].scores
+
+
+class StandInChecker:
+    """Doubts the first word of headlines with an odd number of letters."""
+
+    @classmethod
+    def load(cls, _: object = None) -> "StandInChecker":
+        return cls()
+
+    def check(self, headline: str) -> Check:
+        kind: DoubtKind = "name" if len(headline) % 4 == 1 else "role"
+        doubt = Doubt(0, 1, headline[0], kind, "the lede has another")
+        return Check(0.25, (doubt,)) if len(headline) % 2 else Check(0.875)
+
+    def steps(
+        self, asked: Sequence[tuple[str, Sequence[str]]]
+    ) -> Generator[None, None, list[list[Check]]]:
+        yield
+        return [[self.check(one) for one in headlines] for _, headlines in asked]
+
+
+CHECKED = replace(QUICK, options=replace(QUICK.options, check=True))
+
+
+class TestChecks:
+    @pytest.fixture
+    def system(
+        self, systems: dict[str, EvaluatedSystem], monkeypatch: pytest.MonkeyPatch
+    ) -> EvaluatedSystem:
+        monkeypatch.setattr("ledeline.inference.headliner.Checker", StandInChecker)
+        one = systems["natural"]
+        return one._replace(headliner=Headliner(one.headliner.models, "float32"))
+
+    def test_doubts_are_counted(
+        self, system: EvaluatedSystem, room: EvaluationSet, tmp_path: Path
+    ) -> None:
+        summary = evaluated(system, tmp_path, room, config=CHECKED).summary
+        headlines = system.headliner.generate_batch(room.ledes, CHECKED.options)
+        wanted = [StandInChecker().check(one.text) for one in headlines]
+        doubted = [one for one in wanted if one.doubts]
+        assert 0 < len(doubted) < 12
+        counts = summary.sets["room"].checks
+        assert counts is not None
+        assert (counts.num_checked, counts.num_doubted, counts.num_left_out) == (
+            *(12, len(doubted), 0),
+        )
+        assert counts.mean_support == pytest.approx(0.875 - 0.625 * len(doubted) / 12)
+        assert Counter(counts.doubts) == Counter(one.doubts[0].kind for one in doubted)
+        found = EvaluationFolder(tmp_path).read().sets["room"]
+        assert found.summary == summary.sets["room"]
+        assert [(one.support, one.doubts) for one in found.checks if one] == [
+            (one.support, one.doubts) for one in wanted
+        ]
+
+    def test_settings_are_recorded(
+        self, system: EvaluatedSystem, room: EvaluationSet, tmp_path: Path
+    ) -> None:
+        evaluated(system, tmp_path, room, config=CHECKED)
+        assert summary_of(tmp_path)["checking"] == {
+            "check": True,
+            "rank": "score",  # the default of a model that the verifier does not know
+            "constrain": False,
+            "min_support": None,
+            "verifier": verifier_checksum(VERIFIER),
+        }
+
+    def test_headlines_without_support_are_left_out(
+        self, system: EvaluatedSystem, room: EvaluationSet, tmp_path: Path
+    ) -> None:
+        config = replace(QUICK, options=replace(QUICK.options, min_support=0.5))
+        one = evaluated(system, tmp_path, room, config=config).summary.sets["room"]
+        assert one.checks is not None
+        headlines = system.headliner.generate_batch(room.ledes, QUICK.options)
+        num_low = sum(len(headline.text) % 2 for headline in headlines)
+        assert one.checks.num_left_out == one.num_empty == num_low > 0
+        assert one.checks.num_checked == 12 - num_low
+        assert one.checks.num_doubted == 0
+        assert one.checks.mean_support == 0.875
+
+    def test_nothing_is_said_where_nothing_was_checked(
+        self, systems: dict[str, EvaluatedSystem], room: EvaluationSet, tmp_path: Path
+    ) -> None:
+        evaluated(systems["natural"], tmp_path, room)
+        summary = summary_of(tmp_path)
+        assert "checking" not in summary
+        assert "checks" not in summary["sets"]["room"]
+        assert "support" not in (tmp_path / "room" / "headlines.jsonl").read_text()
+
+    def test_a_folder_is_resumed_as_it_was_begun(
+        self, system: EvaluatedSystem, room: EvaluationSet, tmp_path: Path
+    ) -> None:
+        evaluated(system, tmp_path / "checked", room, config=CHECKED)
+        evaluated(system, tmp_path / "plain", room)
+        with pytest.raises(ScoreError, match=r"checking was null .*; resume with --no-check"):
+            evaluated(system, tmp_path / "plain", room, config=CHECKED, resume=True)
+        with pytest.raises(ScoreError, match=r"checking was .* and is null now; name another"):
+            evaluated(system, tmp_path / "checked", room, resume=True)
+        constrained = replace(QUICK, options=replace(QUICK.options, constrain=True))
+        with pytest.raises(ScoreError, match=r"checking was null and is \{.*\} now; name another"):
+            evaluated(system, tmp_path / "plain", room, config=constrained, resume=True)
+        again = evaluated(system, tmp_path / "checked", room, config=CHECKED, resume=True)
+        assert again.summary.sets["room"].checks is not None
 
 
 def test_the_model_in_the_box_has_a_name(

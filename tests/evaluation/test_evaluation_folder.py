@@ -21,16 +21,20 @@ from ledeline.evaluation.alignment_json import (
     read_alignment,
 )
 from ledeline.evaluation.audit import AuditSummary, audit
+from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.evaluation_folder import EvaluationFolder
 from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.links import alignment_score
 from ledeline.evaluation.summary import (
+    CheckSettings,
     EvaluationSettings,
     EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
 )
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.doubt import Doubt
 
 OUTPUTS = ["oil oil rises", "rain in Oslo"]
 REFERENCES = ["oil rises", "rain falls in Oslo"]
@@ -105,6 +109,9 @@ ALIGNMENT = AlignmentSummary(
     ),
 )
 
+CHECK = Check(0.25, (Doubt(4, 7, "oil", "added", 'the lede says "oil"'),))
+CHECKING = CheckSettings(True, "support", constrain=True, min_support=0.2, verifier="ef")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> EvaluationFolder:
@@ -134,6 +141,8 @@ def test_what_was_written_is_read(folder: EvaluationFolder) -> None:
     assert news.summary == SET
     assert news.audit == ODD
     assert news.alignment == ALIGNMENT
+    assert news.checks == (None, None)
+    assert found.settings["checking"] == ()
     assert news.pair_scores.tolist() == [
         [round(one, 5) for one in (score.rouge1.f1, score.rouge2.f1, score.rouge_l.f1)]
         for score in SCORES
@@ -173,11 +182,67 @@ def test_the_summary_has_the_keys_of_the_guide(folder: EvaluationFolder) -> None
     }
 
 
+def written_lines(folder: EvaluationFolder) -> list[dict[str, Any]]:
+    text = folder.test_set("news").headlines_path.read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def write_headlines(folder: EvaluationFolder, *lines: dict[str, Any]) -> None:
+    path = folder.test_set("news").headlines_path
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+
+
+def test_checks_are_read(folder: EvaluationFolder) -> None:
+    first, second = written_lines(folder)
+    left_out = {"headline": "", "support": 0.1, "warnings": [{"kind": "left out", "message": "x"}]}
+    write_headlines(folder, first | CHECK.as_dict(), second | left_out)
+    settings = replace(SUMMARY.settings, checking=CHECKING)
+    counts = CheckCounts.of([CHECK], num_left_out=1)
+    sets = {"news": replace(SET, checks=counts)}
+    folder.write_summary(replace(SUMMARY, settings=settings, sets=sets))
+    found = folder.read()
+    assert found.sets["news"].checks == (CHECK, Check(0.1))
+    assert found.sets["news"].summary.checks == counts
+    assert [one.left_out for one in folder.test_set("news").read_headlines(2)] == [False, True]
+    assert found.settings["checking"] == (
+        *("check: true", "rank: support", "constrain: true", "min_support: 0.2", "verifier: ef"),
+    )
+    written = json.loads(folder.summary_path.read_text())
+    assert list(written).index("checking") == list(written).index("replace_unknown") + 1
+    assert list(written["sets"]["news"]).index("checks") == 8  # behind odd
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"support": 1.5}, "support is not a number from 0 to 1"),
+        ({"support": True}, "support is not a number from 0 to 1"),
+        ({"support": float("nan")}, "support is not a number from 0 to 1"),
+        ({"doubts": {}}, "doubts is not a list"),
+        ({"doubts": ["x"]}, "a doubt is not an object"),
+        ({"doubts": [{"start": 0, "end": 99}]}, "no start and end within the headline"),
+        ({"doubts": [{"start": 3, "end": 2}]}, "no start and end within the headline"),
+        ({"doubts": [{"start": 0, "end": 3, "kind": ["name"]}]}, "a kind that is none of number, "),
+        ({"doubts": [{"start": 0, "end": 3, "kind": "name"}]}, "no text under why"),
+    ],
+)
+def test_a_check_that_cannot_be_is_named(
+    folder: EvaluationFolder, changes: dict[str, Any], sentence: str
+) -> None:
+    first, second = written_lines(folder)
+    write_headlines(folder, first, second | CHECK.as_dict() | changes)
+    with pytest.raises(
+        ScoreError, match=rf"headlines\.jsonl: line 2: .*{sentence}.*evaluate again"
+    ):
+        folder.read()
+
+
 def test_a_summary_that_is_read_is_written_again(folder: EvaluationFolder) -> None:
     """As it is when a folder is resumed."""
     weighted = replace(SET, scores={**MEANS, "rougeW": MEANS["rouge1"]})
     unknown = AuditSummary.of(audit(OUTPUTS, REFERENCES))
-    for one in (SET, weighted, replace(SET, odd=unknown, seconds=None)):
+    checked = replace(SET, checks=CheckCounts.of([CHECK], num_left_out=1))
+    for one in (SET, weighted, replace(SET, odd=unknown, seconds=None), checked):
         fields = JsonFields(folder.summary_path, json.loads(json.dumps(one.as_dict())))
         assert SetSummary.read(fields) == one
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from browser import Log, Page, expect
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.doubt import Doubt
 from ledeline.report import write_report
 from report_folders import Pair, TestSet, newsroom, write_evaluation
 
@@ -32,7 +34,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     write_report(usual, base / "usual.html")
     nasty = [Pair(LONG, f"{LONG} gold", f"{LONG} {LONG}"), Pair("\u05d0\u202e x", "x", "<b>x x")]
-    sets = {"set " + "y" * 200: TestSet(nasty)}
+    checks = [Check(0.1, (Doubt(0, len(one.headline), "", "role", LONG),)) for one in nasty]
+    sets = {"set " + "y" * 200: TestSet(nasty, checks=checks)}
     odd = write_evaluation(base / "nasty", LONG, sets, command=f"ledeline {LONG}", device=LONG)
     write_report([odd], base / "nasty.html", title=LONG)
     return {name: base / f"{name}.html" for name in ("usual", "nasty")}
@@ -87,3 +90,13 @@ def test_it_prints(pages: dict[str, Path], blank: Page) -> None:
     found = blank.pdf()
     assert found.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", found)) > 1
+
+
+def test_why_words_are_doubted_is_heard_and_not_seen(pages: dict[str, Path], blank: Page) -> None:
+    blank.goto(pages["nasty"].as_uri())
+    why = blank.locator(".unseen").first
+    expect(why).to_contain_text(f"(doubt: role: {LONG})")
+    box = why.bounding_box()
+    assert box is not None
+    assert (box["width"], box["height"]) == (1, 1)
+    assert blank.locator("u").first.get_attribute("title") == f"role: {LONG}"

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from ledeline.report import page
 from ledeline.report.sections.alignment_section import AlignmentSection
+from ledeline.report.sections.checks_section import ChecksSection
 from ledeline.report.sections.details_section import DetailsSection
 from ledeline.report.sections.examples_section import ExamplesSection
 from ledeline.report.sections.odd_words_section import OddWordsSection
@@ -57,6 +58,7 @@ def test_each_template_is_used() -> None:
     sections = (
         ResultsSection,
         OddWordsSection,
+        ChecksSection,
         AlignmentSection,
         ExamplesSection,
         DetailsSection,

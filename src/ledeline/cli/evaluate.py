@@ -21,11 +21,15 @@ from ledeline.cli.options import (
     DEFAULT_SEARCH,
     SETS,
     AsJson,
+    Check,
+    Constrain,
     Device,
     HeadlineColumn,
     LedeColumn,
+    MinSupport,
     NumWordPairs,
     Precision,
+    Rank,
     SampleSeed,
     ScoreUnknown,
     Stem,
@@ -59,6 +63,10 @@ def evaluate(
     headline: HeadlineColumn = "headline",
     search: SearchConfig = DEFAULT_SEARCH,
     unknown: Unknown = "replace",
+    check: Check = None,
+    rank: Rank = None,
+    constrain: Constrain = None,
+    min_support: MinSupport = None,
     stem: Stem = True,
     score_unknown: ScoreUnknown = "keep",
     profile: Annotated[
@@ -75,8 +83,9 @@ def evaluate(
 ) -> None:
     """Evaluate a model on test sets.
 
-    Writes a headline for each pair, then scores, audits and aligns them. All results are in the
-    evaluation folder, which ledeline report reads. See docs/evaluation.md.
+    Writes a headline for each pair, then scores, audits and aligns them. Where headlines are
+    checked, it also counts doubts. All results are in the evaluation folder, which ledeline report
+    reads. See docs/evaluation.md.
     """
     from rich.console import Console
 
@@ -89,7 +98,14 @@ def evaluate(
 
     search = replace(search, forbid_unknown=unknown == "forbid")
     config = EvaluationConfig(
-        options=Options(search=search, replace_unknown=unknown == "replace"),
+        options=Options(
+            search=search,
+            replace_unknown=unknown == "replace",
+            check=check,
+            rank=rank,
+            constrain=constrain,
+            min_support=min_support,
+        ),
         scoring=rouge.Settings(stem=stem, unknown=score_unknown),
         profile=profile,
         num_word_pairs=word_pairs,

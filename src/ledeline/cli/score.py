@@ -85,6 +85,14 @@ def audit(
         Literal["spaces", "paper", "natural"],
         typer.Option(help="How to split words: at spaces, or with a text profile."),
     ] = "spaces",
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Also check headlines against --source: their support, and doubts by kind. Loads "
+            "the verifier that comes with ledeline.",
+        ),
+    ] = False,
     worst: Annotated[
         int, typer.Option(min=0, help="Number of worst examples to show per kind.")
     ] = 3,
@@ -102,8 +110,8 @@ def audit(
 ) -> None:
     """Count repeating, lacking and irrelevant words in headlines.
 
-    Several systems are shown side by side. Irrelevant words are counted only with --source. See
-    docs/evaluation.md.
+    Several systems are shown side by side. Irrelevant words are counted only with --source; with
+    --check, doubts are counted, too. See docs/evaluation.md.
     """
     from ledeline.evaluation import audit as audits
     from ledeline.evaluation.figures import picture_format, save
@@ -112,23 +120,30 @@ def audit(
     refuse_mixture(as_json, per_pair, "--per-pair")
     if figure is not None:
         picture_format(figure)
+    if check and source is None:
+        raise ConfigError("--check needs the ledes; name their file with --source")
     if per_pair is not None and len(outputs) > 1:
         raise ConfigError("--per-pair takes the headlines of one system; several files are given")
-    audited = audits.audit_files(outputs, reference, source, PROFILES.get(profile))
+    with progress_bar(wanted=check) as progress:
+        audited = audits.audit_files(
+            outputs, reference, source, PROFILES.get(profile), check=check, progress=progress
+        )
     systems = audited.systems
     if per_pair is not None:
-        lines = audits.per_pair_lines(next(iter(systems.values())))
+        ((name, one),) = systems.items()
+        lines = audits.per_pair_lines(one, audited.checks.get(name))
         write(per_pair, lines, [*outputs, reference, source or ""])
     if figure is not None:
         from ledeline.evaluation.histogram import odd_figure
 
         save(odd_figure(systems), refuse_input(figure, [*outputs, reference, source or ""]))
     if as_json:
-        found = {name: audits.as_dict(one) for name, one in systems.items()}
+        found = audited.as_dict()
         print(json.dumps(found if len(found) > 1 else next(iter(found.values()))))
     elif per_pair != "-":
         from rich.console import Console
 
         from ledeline.cli.views.audit import audit_tables
 
-        Console().print(audit_tables(systems, audited.texts, num_examples=worst))
+        tables = audit_tables(systems, audited.texts, audited.check_counts, num_examples=worst)
+        Console().print(tables)

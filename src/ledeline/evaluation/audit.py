@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ledeline.core.errors import ScoreError
+from ledeline.core.progress import Progress, no_progress
 from ledeline.corpus.columns import read_parallel_columns
+from ledeline.evaluation.check_counts import CheckCounts, check_headlines
 from ledeline.evaluation.odd_words import KINDS, OddWords, count_odd_words, total_odd_words
+from ledeline.inference.checks.check import Check
 from ledeline.text.profiles import Profile
 
 Text: TypeAlias = str | Sequence[str]
@@ -128,14 +131,17 @@ def as_dict(audit: Audit) -> dict[str, Any]:
     return AuditSummary.of(audit).as_dict()
 
 
-def per_pair_lines(audit: Audit) -> Iterator[str]:
+def per_pair_lines(audit: Audit, checks: Sequence[Check] | None = None) -> Iterator[str]:
     """The counts of each headline as lines of TSV under a header, an empty cell where unknown.
 
-    The lines have no line ends yet.
+    With checks, support and the number of doubts follow. The lines have no line ends yet.
     """
-    yield "\t".join(KINDS)
-    for one in audit.odds:
-        counts = (getattr(one, kind) for kind in KINDS)
+    yield "\t".join(KINDS if checks is None else (*KINDS, "support", "doubts"))
+    for place, one in enumerate(audit.odds):
+        counts = [getattr(one, kind) for kind in KINDS]
+        if checks is not None:
+            support, doubts = checks[place].support, checks[place].doubts
+            counts += [support, None if support is None else len(doubts)]
         yield "\t".join("" if number is None else str(number) for number in counts)
 
 
@@ -155,21 +161,48 @@ class AuditedFiles(NamedTuple):
 
     systems: dict[str, Audit]
     texts: dict[str, AuditedTexts]
+    checks: dict[str, list[Check]]  # of each headline; empty if nothing was checked
+
+    @property
+    def check_counts(self) -> dict[str, CheckCounts]:
+        """What the checks of each system found."""
+        return {name: CheckCounts.of(checks) for name, checks in self.checks.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, by system: `checks` only if they were checked."""
+        counts = self.check_counts
+        return {
+            name: as_dict(one) | ({"checks": counts[name].as_dict()} if name in counts else {})
+            for name, one in self.systems.items()
+        }
 
 
 def audit_files(
-    outputs: Sequence[str], reference: str, source: str | None, profile: Profile | None
+    outputs: Sequence[str],
+    reference: str,
+    source: str | None,
+    profile: Profile | None,
+    *,
+    check: bool = False,
+    progress: Progress = no_progress,
 ) -> AuditedFiles:
-    """Audit the headlines of files. Words are those of a profile, or all between white space."""
+    """Audit the headlines of files. Words are those of a profile, or all between white space.
+
+    With `check`, headlines are checked against their sources, as both are in the files.
+    """
+    if check and source is None:
+        raise ScoreError("headlines are checked against their sources, and none are given")
     files = [(name, "headline") for name in (*outputs, reference)]
     columns = read_parallel_columns([*files, (source, "lede")] if source is not None else files)
     words = [[compared_words(text, profile) for text in column] for column in columns]
     sources = None if source is None else words.pop()
     references = words.pop()
     names = _system_names(outputs)
-    texts = [AuditedTexts(written, references, sources) for written in words]
+    texts = [AuditedTexts(output, references, sources) for output in words]
     systems = {name: audit(*one) for name, one in zip(names, texts, strict=True)}
-    return AuditedFiles(systems, dict(zip(names, texts, strict=True)))
+    written = dict(zip(names, columns, strict=False))  # references and sources come behind
+    checks = check_headlines(written, columns[-1], progress) if check else {}
+    return AuditedFiles(systems, dict(zip(names, texts, strict=True)), checks)
 
 
 def _system_names(files: Sequence[str]) -> Sequence[str]:

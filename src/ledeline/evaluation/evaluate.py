@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
@@ -23,16 +23,21 @@ from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import scoring
 from ledeline.evaluation.audit import AuditSummary, audit, compared_words
-from ledeline.evaluation.evaluation_folder import SUMMARY, EvaluationFolder, WrittenHeadline
+from ledeline.evaluation.check_counts import CheckCounts
+from ledeline.evaluation.evaluation_folder import SUMMARY, EvaluationFolder
 from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.set_alignment import alignment_summary, gold_links
 from ledeline.evaluation.summary import (
+    CheckSettings,
     EvaluationSettings,
     EvaluationSummary,
     MeasureScore,
     Samples,
     SetSummary,
 )
+from ledeline.evaluation.written_headline import WrittenHeadline
+from ledeline.inference.checks.checker import VERIFIER
+from ledeline.inference.checks.verifier_folder import verifier_checksum
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.open_output import open_output
@@ -147,6 +152,20 @@ def _settings(system: EvaluatedSystem, config: EvaluationConfig) -> EvaluationSe
         replace_unknown=config.options.replace_unknown,
         scoring=config.scoring,
         samples=Samples(config.num_word_pairs, config.num_heat_maps, config.seed),
+        checking=_check_settings(headliner.resolve_options(config.options)),
+    )
+
+
+def _check_settings(options: Options) -> CheckSettings | None:
+    """How headlines are checked, of options with the defaults of the model."""
+    if not options.check and not options.constrain:
+        return None
+    return CheckSettings(
+        check=bool(options.check),
+        rank=options.rank or "score",
+        constrain=bool(options.constrain),
+        min_support=options.min_support,
+        verifier=verifier_checksum(VERIFIER) if options.check else None,
     )
 
 
@@ -171,7 +190,7 @@ def _done_sets(
     if not folder.summary_path.exists():
         return {}
     stored = folder.read_summary()
-    _check_settings(stored, settings)
+    _refuse_changes(stored, settings)
     asked, stored_sets = {one.name: one for one in sets}, stored.inner("sets")
     done = {}
     for name in stored_sets.values:
@@ -183,20 +202,22 @@ def _done_sets(
     return done
 
 
-def _check_settings(stored: JsonFields, settings: EvaluationSettings) -> None:
-    for key, value in settings.as_dict().items():
+def _refuse_changes(stored: JsonFields, settings: EvaluationSettings) -> None:
+    for key, value in ({"checking": None} | settings.as_dict()).items():
         before = stored.values.get(key)
         if key != "models" and before != value:  # the checksums of their weights say more
             raise ScoreError(
                 f"{stored.path}: {key} was {json.dumps(before)} and is {json.dumps(value)} "
-                f"now; {_advice(key, before)}name another folder"
+                f"now; {_advice(key, before, value)}name another folder"
             )
 
 
-def _advice(key: str, before: object) -> str:
+def _advice(key: str, before: object, value: Any) -> str:
     """How to resume a folder of an earlier version, which had another default."""
     if key == "replace_unknown" and before is False:
         return "resume with --unknown keep, or "
+    if key == "checking" and before is None and value["check"]:
+        return "resume with --no-check, or "
     return ""
 
 
@@ -258,7 +279,18 @@ def _evaluate_set(
         num_empty=sum(not one.headline for one in headlines),
         seconds=seconds,
         command=command,
+        checks=_count_checks(system, headlines, config),
     )
+
+
+def _count_checks(
+    system: EvaluatedSystem, headlines: Sequence[WrittenHeadline], config: EvaluationConfig
+) -> CheckCounts | None:
+    """What the checks found; None if headlines were not checked."""
+    if not system.headliner.resolve_options(config.options).check:
+        return None
+    written = (one.check for one in headlines if one.check is not None and not one.left_out)
+    return CheckCounts.of(written, sum(one.left_out for one in headlines))
 
 
 def _write_headlines(

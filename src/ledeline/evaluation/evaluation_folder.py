@@ -29,6 +29,8 @@ from ledeline.evaluation.summary import (
     MeasureScore,
     SetSummary,
 )
+from ledeline.evaluation.written_headline import WrittenHeadline, parse_headline
+from ledeline.inference.checks.check import Check
 from ledeline.rouge import Rouge
 
 SUMMARY: Final = "evaluation.json"
@@ -43,14 +45,6 @@ ALIGNMENT: Final = "alignment.json"
 
 _TOLERANCE: Final = 2e-5  # the scores of pairs have five digits
 _NUMBER: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?")
-
-
-class WrittenHeadline(NamedTuple):
-    """A line of headlines.jsonl, as far as it is used."""
-
-    headline: str
-    source: str | None  # None where it was no text
-    truncated: bool
 
 
 @dataclass(frozen=True)
@@ -75,6 +69,7 @@ class EvaluatedSet:
     pair_scores: npt.NDArray[np.float64]  # (N, M): F1 of each pair by each measure
     audit: Audit  # odd words of each pair
     alignment: AlignmentSummary | None
+    checks: tuple[Check | None, ...]  # of each headline; None where it was not checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +86,7 @@ class Evaluation:
 # Shown in this order.
 _SHOWN: Final = (
     "version", "commit", "date", "models", "weights", "profile", "compared_in", "precision",
-    "device", "search", "replace_unknown", "scoring", "samples",
+    "device", "search", "replace_unknown", "checking", "scoring", "samples",
 )  # fmt: skip
 
 
@@ -213,26 +208,28 @@ class SetFolder:
         """Read all files; they must fit the summary."""
         pair_scores, audit = _read_pairs(self.path / PAIRS, summary.num_pairs)
         _refuse_contradiction(self.path / PAIRS, pair_scores, summary.scores)
+        headlines = self.read_headlines(summary.num_pairs)
         return EvaluatedSet(
             name=name,
             summary=summary,
-            texts=self._read_texts(summary.num_pairs),
+            texts=self._read_texts(headlines),
             pair_scores=pair_scores,
             audit=audit,
             alignment=read_alignment(self.path / ALIGNMENT, summary.num_pairs),
+            checks=tuple(one.check for one in headlines),
         )
 
     def read_headlines(self, num_pairs: int) -> list[WrittenHeadline]:
         """Read headlines.jsonl, of which each line is the headline of a pair."""
         path = self.headlines_path
         lines = enumerate(_read_counted(path, num_pairs), start=1)
-        return [_parse_headline(path, number, line) for number, line in lines]
+        return [parse_headline(path, number, line) for number, line in lines]
 
-    def _read_texts(self, num_pairs: int) -> SetTexts:
+    def _read_texts(self, headlines: Sequence[WrittenHeadline]) -> SetTexts:
+        num_pairs = len(headlines)
         sources, references, outputs = (
             _read_counted(self.path / name, num_pairs) for name in (SOURCE, REFERENCE, OUTPUT)
         )
-        headlines = self.read_headlines(num_pairs)
         return SetTexts(
             sources,
             references,
@@ -289,21 +286,6 @@ def _check_number(path: Path, lines: Sequence[str], num_pairs: int) -> None:
         raise ScoreError(
             f"{path}: has {len(lines)} lines for {num_pairs} pairs of {SUMMARY}; evaluate again"
         )
-
-
-def _parse_headline(path: Path, number: int, line: str) -> WrittenHeadline:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
-        raise ScoreError(f"{path}: line {number} is not JSON; evaluate again") from None
-    if not isinstance(values, dict) or not isinstance(values.get("headline"), str):
-        raise ScoreError(f"{path}: line {number} has no text under headline; evaluate again")
-    source = values.get("source")
-    return WrittenHeadline(
-        values["headline"],
-        source if isinstance(source, str) else None,
-        values.get("truncated") is True,
-    )
 
 
 # --- pairs.tsv ------------------------------------------------------------------------------------

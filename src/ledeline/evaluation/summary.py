@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from ledeline import rouge
 from ledeline.config import SearchConfig
 from ledeline.evaluation.audit import AuditSummary
+from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.json_fields import JsonFields, is_count
 from ledeline.evaluation.odd_words import KINDS, OddWords
 
@@ -30,6 +31,17 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class CheckSettings:
+    """How headlines were checked, ranked and constrained."""
+
+    check: bool
+    rank: str
+    constrain: bool
+    min_support: float | None
+    verifier: str | None  # its checksum; None if no headline was checked
+
+
+@dataclass(frozen=True)
 class EvaluationSettings:
     """What must not change when an evaluation is resumed."""
 
@@ -44,6 +56,7 @@ class EvaluationSettings:
     replace_unknown: bool
     scoring: rouge.Settings
     samples: Samples
+    checking: CheckSettings | None = None  # None if nothing was checked or constrained
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -58,6 +71,7 @@ class EvaluationSettings:
             "device": self.device,
             "search": asdict(self.search),
             "replace_unknown": self.replace_unknown,
+            **({} if self.checking is None else {"checking": asdict(self.checking)}),
             "scoring": asdict(self.scoring),
             "samples": asdict(self.samples),
         }
@@ -91,6 +105,7 @@ class SetSummary:
     num_empty: int
     seconds: float | None  # to write the headlines; None if that was interrupted
     command: str
+    checks: CheckCounts | None = None  # None if nothing was checked
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -101,6 +116,7 @@ class SetSummary:
             "signature": self.signature,
             **{name: asdict(score) for name, score in self.scores.items()},
             "odd": self.odd.as_dict(),
+            **({} if self.checks is None else {"checks": self.checks.as_dict()}),
             "truncated": self.num_truncated,
             "empty": self.num_empty,
             "seconds": self.seconds,
@@ -124,6 +140,7 @@ class SetSummary:
             num_empty=fields.count("empty"),
             seconds=None if fields.is_null("seconds") else fields.number("seconds"),
             command="" if fields.is_null("command") else fields.text("command"),
+            checks=None if fields.is_null("checks") else CheckCounts.read(fields.inner("checks")),
         )
 
 

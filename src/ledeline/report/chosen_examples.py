@@ -1,4 +1,4 @@
-"""The examples to show: pairs where the baseline is worst and systems differ, and random ones."""
+"""The examples to show: where the baseline is worst and systems differ, doubted and random ones."""
 
 import random
 from collections.abc import Sequence
@@ -12,13 +12,14 @@ from ledeline.report.study import ReportedSystem, Study
 NUM_WORST: Final = 4
 NUM_RANDOM: Final = 4
 SEED: Final = 1
+DOUBTED: Final = "doubted"
 
 
 @dataclass(frozen=True)
 class Choice:
     """Pairs of a test set, chosen for one reason."""
 
-    kind: str | None  # of odd words; None for pairs drawn at random
+    kind: str | None  # of odd words, or DOUBTED; None for pairs drawn at random
     pairs: tuple[int, ...]
 
 
@@ -32,6 +33,9 @@ def choose_examples(study: Study, test_set: str) -> list[Choice]:
         pairs = _worst(compared, first, kind, used)
         used.update(pairs)
         choices.append(Choice(kind, pairs))
+    doubted = _doubted([one for _, one in compared], used)
+    used.update(doubted)
+    choices.append(Choice(DOUBTED, doubted))
     choices.append(Choice(None, _drawn(compared[0][1].summary.num_pairs, used)))
     return [choice for choice in choices if choice.pairs]
 
@@ -53,6 +57,17 @@ def _worst(
     ]
     pairs.sort(key=lambda pair: (-ours[pair], sum(one[pair] for one in others), pair))
     return _with_different_ledes(pairs, compared[0][1])
+
+
+def _doubted(compared: Sequence[EvaluatedSet], used: set[int]) -> tuple[int, ...]:
+    """Where a headline with a doubt has the least support, of any system."""
+    least: dict[int, float] = {}
+    for evaluated in compared:
+        for pair, check in enumerate(evaluated.checks):
+            if check is not None and check.support is not None and check.doubts:
+                least[pair] = min(check.support, least.get(pair, 1.0))
+    pairs = sorted(least.keys() - used, key=lambda pair: (least[pair], pair))
+    return _with_different_ledes(pairs, compared[0])
 
 
 def _counts(evaluated: EvaluatedSet, kind: str) -> list[int]:

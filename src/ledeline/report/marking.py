@@ -1,6 +1,34 @@
-"""Odd words marked in a headline as people read it."""
+"""Odd and doubted words marked in a headline as people read it."""
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ledeline.inference.checks.doubt import Doubt
+
+
+class MarkedPart(NamedTuple):
+    """A part of a headline, all of which is odd or not, and is doubted or not."""
+
+    text: str
+    is_odd: bool
+    doubts: tuple[Doubt, ...] = ()
+    ended: tuple[Doubt, ...] = ()  # those of the doubts that end with this part
+
+
+def with_doubts(parts: Sequence[tuple[str, bool]], doubts: Sequence[Doubt]) -> list[MarkedPart]:
+    """Cut the parts of a headline, odd or not, where a doubt begins or ends."""
+    marks: list[MarkedPart] = []
+    start = 0
+    for text, is_odd in parts:
+        end = start + len(text)
+        ends = {place for one in doubts for place in (one.start, one.end) if start < place < end}
+        for first, last in pairwise([start, *sorted(ends), end]):
+            here = tuple(one for one in doubts if one.start < last and first < one.end)
+            ended = tuple(one for one in here if one.end == last)
+            marks.append(MarkedPart(text[first - start : last - start], is_odd, here, ended))
+        start = end
+    return marks
 
 
 def marked(headline: str, words: Sequence[str], places: Collection[int]) -> list[tuple[str, bool]]:

@@ -18,6 +18,7 @@ from ledeline.report.escaping import escape
 from ledeline.report.numbers import plural
 from ledeline.report.sections import Section
 from ledeline.report.sections.alignment_section import alignment_section
+from ledeline.report.sections.checks_section import checks_section
 from ledeline.report.sections.details_section import details_section
 from ledeline.report.sections.examples_section import examples_section
 from ledeline.report.sections.odd_words_section import odd_words_section
@@ -66,6 +67,9 @@ def _page(study: Study, title: str) -> Page:
 def _sections(study: Study) -> Iterator[Section]:
     yield results_section(study)
     yield odd_words_section(study)
+    checks = checks_section(study)
+    if checks is not None:
+        yield checks
     alignment = alignment_section(study)
     if alignment is not None:
         yield alignment

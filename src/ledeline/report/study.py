@@ -37,6 +37,12 @@ class Study:
         names = (name for system in self.systems for name in system.evaluation.sets)
         return tuple(dict.fromkeys(names))
 
+    @cached_property
+    def has_checks(self) -> bool:
+        """Whether headlines of any system were checked."""
+        sets = (one for system in self.systems for one in system.evaluation.sets.values())
+        return any(one.summary.checks is not None for one in sets)
+
     def evaluated(self, test_set: str) -> list[tuple[ReportedSystem, EvaluatedSet]]:
         """The systems that were evaluated on a test set."""
         found = ((system, system.evaluated_set(test_set)) for system in self.systems)

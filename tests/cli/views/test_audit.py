@@ -6,7 +6,9 @@ from rich.style import Style
 
 from ledeline.cli.views.audit import audit_tables
 from ledeline.evaluation.audit import Audit, AuditedTexts, audit
+from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.odd_words import OddWords
+from ledeline.inference.checks.check import Check
 
 OUTPUTS = ["duran duran duran duran", "zebra [red]rises[/red]", "", "oil \x1b[31mx"]
 REFERENCES = ["duran duran group", "gas prices rise again", "oil rises", "oil"]
@@ -147,3 +149,13 @@ def test_odd_words_are_bold_and_red(texts: AuditedTexts) -> None:
         "[[red]rises[/red]]",
         "[\ufffd[31mx]",
     ]
+
+
+def test_checks_of_systems_with_strange_names() -> None:
+    counts = CheckCounts.of([Check(0.5)])
+    checks = {"b[bold]": counts, "c\x1b[31m": counts}
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(audit_tables({"a": Audit(())}, {}, checks))
+    assert ["b[bold]", "c\ufffd[31m"] in [line.split() for line in capture.get().splitlines()]
+    assert "doubts in" not in capture.get()  # there are none

@@ -11,6 +11,7 @@ from ledeline import rouge
 from ledeline.cli.views.scores import evaluation_table, score_table
 from ledeline.config import SearchConfig
 from ledeline.evaluation.audit import AuditSummary
+from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.odd_words import OddWords
 from ledeline.evaluation.summary import (
     EvaluationSettings,
@@ -19,6 +20,8 @@ from ledeline.evaluation.summary import (
     Samples,
     SetSummary,
 )
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.doubt import Doubt
 
 MEASURES = ("rouge1", "rouge2", "rougeL")
 
@@ -77,7 +80,7 @@ def test_only_what_both_tests_find_is_bold() -> None:
     assert [any(span.style == "bold" for span in cell.spans) for cell in cells] == [False, True]
 
 
-def test_an_evaluation() -> None:
+def evaluation() -> EvaluationSummary:
     scores = dict.fromkeys(MEASURES, MeasureScore(0.1, 0.2, 0.3, 0.25, 0.35))
     odd = AuditSummary(3, OddWords(7, 1008, 9), {})
     one = SetSummary((), "", 3, "s", scores, odd, 0, 0, None, "")
@@ -95,10 +98,36 @@ def test_an_evaluation() -> None:
         samples=Samples(0, 0, 1),
     )
     sets = {"news": one, "tiny": replace(one, num_pairs=1)}
-    shown = rows(evaluation_table(EvaluationSummary(settings, "", "", None, None, sets)), 80)
+    return EvaluationSummary(settings, "", "", None, None, sets)
+
+
+def test_an_evaluation() -> None:
+    shown = rows(evaluation_table(evaluation()), 80)
     assert ["x,", "beam", "2,", "int8"] in shown
     assert ["R-1", "R-2", "R-L", "repeating", "lacking", "irrelevant"] in shown
     assert ["news", "30.00", "30.00", "30.00", "7", "1,008", "9"] in shown
     assert ["3", "pairs", *["25.0–35.0"] * 3] in shown
     assert ["1", "pair", *["25.0–35.0"] * 3] in shown
     assert shown.count(["s"]) == 1
+    assert not any("checked" in row for row in shown)
+
+
+def test_checks_of_an_evaluation() -> None:
+    plain = evaluation()
+    doubts = (Doubt(0, 1, "a", "name", "x"), Doubt(0, 1, "a", "time", "x"))
+    news = CheckCounts.of([Check(0.5, doubts), Check(0.75), Check(0.25)], num_left_out=1200)
+    sets = {
+        "news": replace(plain.sets["news"], checks=news),
+        "tiny": replace(plain.sets["tiny"], checks=CheckCounts.of([])),
+    }
+    shown = rows(evaluation_table(replace(plain, sets=sets)), 80)
+    below = [row for row in shown[shown.index(["checked", "against", "the", "ledes"]) :] if row]
+    assert below[3:-1] == [
+        ["headlines", "checked", "3", "0"],
+        ["left", "out", "1,200", "0"],
+        ["mean", "support", "0.50", "–"],
+        ["with", "a", "doubt", "33.3%", "0.0%"],
+        ["doubts", "in", "1,000", "headlines"],
+        ["name", "333.3", "0.0"],
+        ["time", "333.3", "0.0"],
+    ]

@@ -11,7 +11,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ledeline.cli.views.check_counts import check_table, safe_text
 from ledeline.evaluation.audit import Audit, AuditedTexts, binned
+from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.odd_words import KINDS, odd_places
 
 ODD: Final = "bold red"
@@ -27,11 +29,14 @@ _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 def audit_tables(
     systems: Mapping[str, Audit],
     texts: Mapping[str, AuditedTexts],
+    checks: Mapping[str, CheckCounts] | None = None,
     *,
     num_examples: int = NUM_EXAMPLES,
 ) -> Group:
     """Show the audits of some systems, with examples from those whose texts are given."""
     parts: list[RenderableType] = [_sums_table(systems), Text(_SUMS, style="dim")]
+    if checks:
+        parts += ["", check_table(checks)]
     for kind in KINDS:
         known = {name: audit for name, audit in systems.items() if audit.knows(kind)}
         if known:
@@ -56,7 +61,7 @@ def _sums_table(systems: Mapping[str, Audit]) -> Table:
         table.add_column(name, justify="right")
     for name, audit in systems.items():
         sums = (Text(_sum(audit, kind)) for kind in KINDS)
-        table.add_row(_safe(name), f"{len(audit.odds):,}", *sums)
+        table.add_row(safe_text(name), f"{len(audit.odds):,}", *sums)
     return table
 
 
@@ -94,7 +99,7 @@ class _Histogram:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("words", style="dim")
         for name in names:
-            table.add_column(_safe(name), width=digits + 1 + bar, overflow="fold")
+            table.add_column(safe_text(name), width=digits + 1 + bar, overflow="fold")
         largest = max(1, *(max(rows[1:]) for rows in self.systems.values()))
         for place in range(_LAST + 1):
             numbers = [self.systems[name][place] for name in names]
@@ -118,7 +123,7 @@ def _examples(name: str, audit: Audit, texts: AuditedTexts, limit: int) -> Itera
     for kind in KINDS:
         if worst := audit.worst(kind, limit):
             yield ""
-            yield Text.assemble(_safe(name), f": the most {kind} words", style="bold")
+            yield Text.assemble(safe_text(name), f": the most {kind} words", style="bold")
             yield _examples_table(audit, kind, texts, worst)
 
 
@@ -142,12 +147,7 @@ def _marked(words: Sequence[str], odd: Sequence[int] = ()) -> Text:
     if not words:
         return Text(_NOTHING, style="dim")
     marked = [
-        Text.assemble("[", _safe(word), "]", style=ODD) if place in odd else _safe(word)
+        Text.assemble("[", safe_text(word), "]", style=ODD) if place in odd else safe_text(word)
         for place, word in enumerate(words)
     ]
     return Text(" ").join(marked)
-
-
-def _safe(text: str) -> Text:
-    """Text from outside, without characters that control the terminal."""
-    return Text("".join(letter if letter.isprintable() else "\ufffd" for letter in text))

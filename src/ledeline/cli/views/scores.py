@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ledeline.cli.views.check_counts import check_table
 from ledeline.evaluation.odd_words import KINDS
 from ledeline.evaluation.summary import MEASURES, EvaluationSummary, MeasureScore
 
@@ -69,7 +70,9 @@ def evaluation_table(summary: EvaluationSummary) -> RenderableType:
         row_name = Text(name).append(f"\n{_pairs(one.num_pairs)}", style="dim")
         table.add_row(row_name, *scores, *odd)
     signatures = dict.fromkeys(one.signature for one in summary.sets.values())
-    return Group(table, *(Text(signature, style="dim") for signature in signatures))
+    checks = {name: one.checks for name, one in summary.sets.items() if one.checks is not None}
+    below: list[RenderableType] = [check_table(checks), ""] if checks else []
+    return Group(table, *below, *(Text(signature, style="dim") for signature in signatures))
 
 
 def _pairs(number: int) -> str:

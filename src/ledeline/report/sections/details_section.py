@@ -20,6 +20,7 @@ _NAMES: Final = {
     "device": "Device",
     "search": "Search",
     "replace_unknown": "<unk> replaced",
+    "checking": "Checks",
     "scoring": "ROUGE",
     "samples": "Alignment",
 }

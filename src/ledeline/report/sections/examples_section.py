@@ -6,9 +6,10 @@ from typing import ClassVar, Final
 
 from ledeline.evaluation.evaluation_folder import EvaluatedSet
 from ledeline.evaluation.odd_words import KINDS, odd_places
+from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.display import NO_HEADLINE
-from ledeline.report.chosen_examples import SEED, Choice, choose_examples
-from ledeline.report.marking import marked
+from ledeline.report.chosen_examples import DOUBTED, SEED, Choice, choose_examples
+from ledeline.report.marking import MarkedPart, marked, with_doubts
 from ledeline.report.numbers import whole
 from ledeline.report.study import ReportedSystem, Study
 
@@ -16,16 +17,20 @@ _TITLES: Final = {
     "repeating": "(1) Repeating phrases",
     "lacking": "(2) Lack of important phrases",
     "irrelevant": "(3) Irrelevant phrases",
+    DOUBTED: "Doubted, with the least support",
     None: "Drawn at random",
 }
+_DOUBTS: Final = "Underlined are the words that the lede does not support, or does not seem to."
 
 
 @dataclass(frozen=True)
 class HeadlinePart:
-    """A part of a headline, marked where it is odd."""
+    """A part of a headline, marked where it is odd or doubted."""
 
     text: str
     is_odd: bool
+    doubt: str = ""  # why it is doubted; empty if it is not
+    ended: str = ""  # the same of those doubts that end here, to be read out once
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class SystemHeadline:
     system: str
     parts: tuple[HeadlinePart, ...]  # none if there is no headline
     tag: str  # how many odd words it has; may be empty
+    support: str  # and whether it was left out; empty if it was not checked
+    unplaced: tuple[str, ...]  # doubts whose words are not among the parts
 
 
 @dataclass(frozen=True)
@@ -82,9 +89,10 @@ def examples_section(study: Study) -> ExamplesSection:
         chosen = f"Pairs where {study.baseline.label} has most odd words and another system fewer;"
     else:
         chosen = "Pairs with most odd words;"
+    others, doubts = ("doubted and drawn", f" {_DOUBTS}") if study.has_checks else ("drawn", "")
     return ExamplesSection(
-        f"{chosen} the last ones are drawn with the seed {SEED}. "
-        "Marked are the words that count as odd; among those drawn, repeating and irrelevant ones.",
+        f"{chosen} the last ones are drawn with the seed {SEED}. Marked are the words that count "
+        f"as odd; among those {others}, repeating and irrelevant ones.{doubts}",
         tuple(_example_set(study, name) for name in study.test_sets),
     )
 
@@ -108,28 +116,54 @@ def _example(
         number=whole(pair + 1),
         lede=texts.ledes[pair],
         gold=texts.golds[pair],
-        headlines=tuple(
-            SystemHeadline(system.label, _parts(one, pair, kind), _tag(one, pair, kind))
-            for system, one in compared
-        ),
+        headlines=tuple(_headline(system, one, pair, kind) for system, one in compared),
     )
 
 
-def _parts(evaluated: EvaluatedSet, pair: int, kind: str | None) -> tuple[HeadlinePart, ...]:
+def _headline(
+    system: ReportedSystem, evaluated: EvaluatedSet, pair: int, kind: str | None
+) -> SystemHeadline:
+    check, headline = evaluated.checks[pair], evaluated.texts.headlines[pair]
+    doubts = () if check is None else check.doubts
+    cuts = _cuts(evaluated, pair, kind) if headline else []
+    as_written = "".join(text for text, _ in cuts) == headline
+    parts = with_doubts(cuts, doubts if as_written else ())
+    placed = {doubt for part in parts for doubt in part.doubts}
+    return SystemHeadline(
+        system.label,
+        tuple(map(_part, parts)),
+        _tag(evaluated, pair, kind),
+        _support(None if check is None else check.support, headline),
+        tuple(str(doubt) for doubt in doubts if doubt not in placed),
+    )
+
+
+def _cuts(evaluated: EvaluatedSet, pair: int, kind: str | None) -> list[tuple[str, bool]]:
     """The headline, cut where it is odd: in one kind, or in any."""
     texts = evaluated.texts
-    if not texts.headlines[pair]:
-        return ()
     words, reference, source = (
         lines[pair].split() for lines in (texts.outputs, texts.references, texts.sources)
     )
-    kinds = KINDS if kind is None else (kind,)
+    kinds = (kind,) if kind in KINDS else KINDS
     places = {place for one in kinds for place in odd_places(one, words, reference, source)}
-    cuts = marked(texts.headlines[pair], words, places)
-    return tuple(HeadlinePart(text, is_odd) for text, is_odd in cuts)
+    return marked(texts.headlines[pair], words, places)
+
+
+def _part(part: MarkedPart) -> HeadlinePart:
+    return HeadlinePart(part.text, part.is_odd, _reasons(part.doubts), _reasons(part.ended))
+
+
+def _reasons(doubts: Sequence[Doubt]) -> str:
+    return "; ".join(dict.fromkeys(f"{one.kind}: {one.why}" for one in doubts))
+
+
+def _support(support: float | None, headline: str) -> str:
+    if support is None:
+        return ""
+    return f"{'' if headline else 'left out, '}support {support:.2f}"
 
 
 def _tag(evaluated: EvaluatedSet, pair: int, kind: str | None) -> str:
     """How many odd words of the kind there are, if any."""
-    number = None if kind is None else getattr(evaluated.audit.odds[pair], kind)
+    number = getattr(evaluated.audit.odds[pair], kind) if kind in KINDS else None
     return f"{whole(number)} {kind}" if number else ""
