@@ -14,19 +14,37 @@ from ledeline import _moved as _moved  # noqa: E402 - names of 0.1.0
 if typing.TYPE_CHECKING:
     from ledeline import rouge
     from ledeline.evaluation.audit import audit
+    from ledeline.inference.checks.check import Check
+    from ledeline.inference.checks.checker import Checker, check
+    from ledeline.inference.checks.doubt import Doubt
     from ledeline.inference.headline import Headline
     from ledeline.inference.headliner import Headliner, Options
 
 __version__ = "0.1.0"
 
-__all__ = ["Headline", "Headliner", "Options", "__version__", "audit", "rouge"]
+__all__ = [
+    "Check",
+    "Checker",
+    "Doubt",
+    "Headline",
+    "Headliner",
+    "Options",
+    "__version__",
+    "audit",
+    "check",
+    "rouge",
+]
 
 
 _MODULES = {
+    "Check": "ledeline.inference.checks.check",
+    "Checker": "ledeline.inference.checks.checker",
+    "Doubt": "ledeline.inference.checks.doubt",
     "Headline": "ledeline.inference.headline",
     "Headliner": "ledeline.inference.headliner",
     "Options": "ledeline.inference.headliner",
     "audit": "ledeline.evaluation.audit",
+    "check": "ledeline.inference.checks.checker",
 }
 
 

@@ -16,6 +16,7 @@ WORKING_VERBS = [
     "prepare",
     "train",
     "generate",
+    "check",
     "evaluate",
     "score",
     "audit",

@@ -32,15 +32,10 @@ from systems import encdec
 
 DRIVER = """
 import atexit, os, sys, time, types
-from dataclasses import asdict, dataclass
-from ledeline.config import SearchConfig
+from dataclasses import asdict
+from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.headline import Alignment, Candidate, HeadlineWarning, Headline
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    search: SearchConfig = SearchConfig()
-    explain: bool = False
-    replace_unknown: bool = True
+from ledeline.inference.options import Options
 
 def headline(text, number, options):
     if text is None or not text.strip():
@@ -50,7 +45,9 @@ def headline(text, number, options):
     others = tuple(Candidate(f"{best} {n}" if n else best, (), -n / 2) for n in range(options.search.n_best))
     rows = tuple(tuple(float(i == j) for i in range(len(words))) for j in range(len(words[:3])))
     alignment = Alignment(tuple(words), tuple(words[:3]), rows, None) if options.explain else None
-    return Headline(text, best, (), -0.5, others, alignment=alignment)
+    doubts = (Doubt(0, len(words[0]), words[0].upper(), "name", "x"),) if options.check else ()
+    support = 0.25 if options.check else None
+    return Headline(text, best, (), -0.5, others, alignment=alignment, support=support, doubts=doubts)
 
 class Headliner:
     @classmethod
@@ -223,7 +220,49 @@ def test_options_reach_the_headliner() -> None:
         "forbid_unknown": False,
         "stop_early": True,
     }
-    assert options == f"options {{'search': {search}, 'explain': True, 'replace_unknown': False}}"
+    assert f"{{'search': {search}, 'explain': True, 'replace_unknown': False, " in options
+    untold = ("check", "rank", "constrain", "min_support")
+    assert all(f"'{key}': None" in options for key in untold)  # the model decides
+
+
+def test_options_of_the_check_reach_the_headliner() -> None:
+    given = ["--check", "--rank=score", "--no-constrain", "--min-support=0.8"]
+    shown = generate("x", *given, SHOW="1").stderr.decode()
+    assert "'check': True, 'rank': 'score', 'constrain': False, 'min_support': 0.8" in shown
+    shown = generate("x", "--no-check", "--constrain", SHOW="1").stderr.decode()
+    assert "'check': False, 'rank': None, 'constrain': True, 'min_support': None" in shown
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.jsonl", "out.parquet"])
+def test_a_table_has_the_support_where_it_is_asked_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.jsonl").write_text('{"lede": "one two", "n": 1}\n{"lede": "", "n": 2}\n')
+    arguments = ["--input", "in.jsonl", "--output", name, "--support-column", "s"]
+    assert generate(*arguments, cwd=tmp_path).returncode == 0
+    made = (tmp_path / name).read_bytes()
+    tables = {
+        "out.csv": '"lede","n","headline","s"\n"one two","1","ONE TWO","0.25"\n"","2","",""\n',
+        "out.tsv": "lede\tn\theadline\ts\none two\t1\tONE TWO\t0.25\n\t2\t\t\n",
+        "out.jsonl": '{"lede": "one two", "n": 1, "headline": "ONE TWO", "s": 0.25}\n'
+        '{"lede": "", "n": 2, "headline": "", "s": null}\n',
+    }
+    if name == "out.parquet":
+        rows = pq.read_table(tmp_path / name).to_pylist()
+        assert rows == [json.loads(line) for line in tables["out.jsonl"].splitlines()]
+        return
+    assert made == tables[name].encode()
+    for length in range(len(made) - 20, len(made), 7):
+        (tmp_path / name).write_bytes(made[:length])
+        assert generate(*arguments, "--resume", cwd=tmp_path).returncode == 0
+        assert (tmp_path / name).read_bytes() == made
+    refused = generate(*arguments[:4], "--resume", cwd=tmp_path)  # without the column
+    assert refused.returncode == 2
+    assert b"that is not from this input" in refused.stderr
+    assert (tmp_path / name).read_bytes() == made
+
+
+def test_an_explanation_has_support_and_doubts() -> None:
+    lines = generate("--check", "--explain", "one two three four").stdout.decode().splitlines()
+    assert lines[1:3] == ["support 25 %", 'doubt (name): "ONE": x']
 
 
 @pytest.mark.parametrize(
@@ -341,6 +380,12 @@ def test_on_a_terminal_alternatives_have_scores_and_warnings_lines() -> None:
     ]
 
 
+def test_on_a_terminal_doubted_words_are_underlined() -> None:
+    status, shown = on_a_terminal("one two", "--check")
+    assert status == 0
+    assert "\x1b[1;4mONE\x1b[0m\x1b[1m TWO\x1b[0m" in shown
+
+
 def test_a_file_has_a_bar_where_somebody_sees_it(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a\n" * 300)
     given, output = str(tmp_path / "in.txt"), str(tmp_path / "out.txt")
@@ -438,6 +483,12 @@ def test_ctrl_c_without_an_output() -> None:
         (["a\tb", "--output", "out.tsv"], "command line: line 1 has a tab"),
         (["x", "--output", "in.txt/out.csv"], "in.txt"),
         (["x", "--beam", "0"], "beam = 0: must be at least 1"),
+        (["x", "--no-check", "--rank", "support"], "rank = \"support\": needs check"),
+        (["x", "--no-check", "--min-support", "0.5"], "min_support = 0.5: needs check"),
+        (["x", "--support-column", "s"], "--support-column s: only a table has columns"),
+        (["x", "--support-column", "s", "--output", "out.csv", "--no-check"], "--support-column s: needs --check"),
+        (["x", "--support-column", "headline", "--output", "out.csv"], "--support-column headline: the headlines have"),
+        (["x", "--support-column", "source", "--output", "out.csv"], "column 'source'; name another with --support-column"),
     ],
 )  # fmt: skip
 def test_what_the_user_can_cause_is_one_sentence(

@@ -34,6 +34,14 @@ def test_every_key_is_an_option(verb: str, key: Any) -> None:
     assert option.help == key.doc
 
 
+@pytest.mark.parametrize("name", ["check", "rank", "constrain", "min_support"])
+def test_options_of_the_check_are_those_of_python(name: str) -> None:
+    key = next(one for one in fields(headliner.Options) if one.name == name)
+    for verb in ELSEWHERE:
+        option = {one.name: one for one in COMMANDS.commands[verb].params}[name]
+        assert (option.default, option.help) == (key.default, key.doc)
+
+
 def test_python_knows_the_same_precisions_and_devices() -> None:
     assert get_args(headliner.Precision) == get_args(search.Precision)
     assert get_args(headliner.Device) == get_args(search.Device)

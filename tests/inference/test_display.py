@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.segment import Segment
 
 from html_page import Elements
+from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.display import COLOURS, render_html, render_terminal
 from ledeline.inference.headline import (
     WARNING_KINDS,
@@ -52,6 +53,16 @@ BEST = tuple(
         ("", -1.5, False),
         ("Tokyo stocks on", -2.0, True),
     ]
+)
+DOUBTS = (
+    Doubt(0, 5, "Tokyo", "place", 'the lede has "Osaka"'),
+    Doubt(6, 17, "stocks rise", "role", "bonds rose"),
+)
+CHECKED = replace(
+    PLAIN,
+    support=0.126,
+    doubts=DOUBTS,
+    warnings=(*CAUTIONS, *(HeadlineWarning("doubt", str(one)) for one in DOUBTS)),
 )
 EMPTY = Headline("", "", warnings=(HeadlineWarning("empty", WARNING_KINDS["empty"]),))
 
@@ -161,6 +172,44 @@ class TestTerminal:
         yellow = [one.text for one in segments(warned) if str(one.style) == "yellow"]
         assert yellow == lines
 
+    def test_support_and_doubts_stand_below_each_once(self) -> None:
+        lines = [
+            "Tokyo stocks rise, rise",
+            "support 13 %",
+            "cut: 3 words of [Friday] were left out",
+            "repetition: rise",
+            'doubt (place): "Tokyo": the lede has "Osaka"',
+            'doubt (role): "stocks rise": bonds rose',
+        ]
+        assert printed(CHECKED) == lines
+        assert printed(replace(CHECKED, doubts=(), warnings=())) == lines[:2]
+        assert printed(replace(PLAIN, support=0.0))[1] == "support 0 %"  # not the same as none
+
+    @pytest.mark.parametrize("alignment", [None, ALIGNED.alignment])
+    def test_doubted_words_are_underlined(self, alignment: Alignment | None) -> None:
+        found = segments(replace(CHECKED, alignment=alignment))
+        lined = [one.text for one in found if one.style and one.style.underline]
+        assert "".join(lined).split() == ["Tokyostocks", "rise"]  # not the space, not the rest
+        assert not any(one.style and one.style.underline for one in segments(PLAIN))
+
+    def test_a_headline_that_was_left_out_shows_no_support(self) -> None:
+        left = (HeadlineWarning("left out", "0.30 is less than 0.8"),)
+        shown = printed(Headline("a lede", "", warnings=left, support=0.3))
+        assert shown == ["(no headline)", "left out: 0.30 is less than 0.8"]
+
+    def test_alternatives_have_their_support(self) -> None:
+        some = (BEST[0]._replace(support=0.5), BEST[1]._replace(support=1.0))
+        assert printed(replace(PLAIN, alternatives=some))[1:] == [
+            "-0.31   50 %  Tokyo stocks rise, rise",
+            "-0.53  100 %  Tokyo & <b>co</b> [rise]",
+        ]
+
+    def test_a_headline_does_not_control_the_terminal(self) -> None:
+        doubts = (Doubt(0, 5, "\x1b[31m", "name", "no \x9b"),)
+        evil = Headline("a", "\x1b[31mBob\nAnn\xa0é", support=0.5, doubts=doubts)
+        assert printed(evil)[0] == "\ufffd[31mBob Ann\xa0é"
+        assert not {"\x1b", "\x9b"} & set("".join(printed(evil)))
+
     @pytest.mark.parametrize("alignment", [None, Alignment(SOURCE, (), (), None)])
     def test_no_headline_shows_why(self, alignment: Alignment | None) -> None:
         empty = replace(EMPTY, alignment=alignment)
@@ -196,7 +245,7 @@ class TestTerminal:
 
 # --- notebook -------------------------------------------------------------------------------------
 
-TAGS = {"div", "p", "span", "ol", "li", "small", "ruby", "mark", "rp", "rt", "del"}
+TAGS = {"div", "p", "span", "u", "ol", "li", "small", "ruby", "mark", "rp", "rt", "del"}
 SHOWN = {"title", "style", "dir", "role", "aria-label"}
 
 
@@ -276,6 +325,36 @@ class TestNotebook:
         page = Page(render_html(replace(PLAIN, warnings=CAUTIONS)))
         assert page.texts("p")[1:] == [str(warning) for warning in CAUTIONS]
 
+    @pytest.mark.parametrize("alignment", [None, ALIGNED.alignment])
+    def test_doubted_words_are_underlined_and_say_why(self, alignment: Alignment | None) -> None:
+        page = Page(render_html(replace(CHECKED, alignment=alignment)))
+        whole = ["stocks rise"] if alignment is None else ["stocks", "rise"]
+        assert [(text, about["title"]) for text, about in page.all("u")] == [
+            ("Tokyo", 'place: the lede has "Osaka"'),
+            *((text, "role: bonds rose") for text in whole),
+        ]
+        assert page.texts("p")[:2] == ["Tokyo stocks rise, rise", "support 13 %"]
+
+    def test_doubts_are_lines_for_those_who_cannot_hover(self) -> None:
+        lines = Page(render_html(CHECKED)).texts("p")[2:]
+        assert lines == printed(CHECKED)[2:]
+
+    def test_doubts_may_overlap(self) -> None:
+        both = (DOUBTS[1], Doubt(13, 17, "rise", "time", "in May"))
+        found = Page(render_html(replace(PLAIN, doubts=both))).all("u")
+        assert [(text, about["title"]) for text, about in found] == [
+            ("stocks ", "role: bonds rose"),
+            ("rise", "role: bonds rose; time: in May"),
+        ]
+
+    def test_alternatives_have_their_support(self) -> None:
+        some = (BEST[0]._replace(support=0.5), BEST[1])
+        items = Page(render_html(replace(PLAIN, alternatives=some))).texts("li")
+        assert items == [
+            "Tokyo stocks rise, rise -0.31, support 50 %",
+            "Tokyo & <b>co</b> [rise] -0.53",
+        ]
+
     @pytest.mark.parametrize("alignment", [None, Alignment(SOURCE, (), (), None)])
     def test_no_headline_shows_why(self, alignment: Alignment | None) -> None:
         page = Page(render_html(replace(EMPTY, alignment=alignment)))
@@ -293,14 +372,18 @@ class TestNotebook:
             (Candidate(text, (text,), -1.0),) * 2,
             warnings=(HeadlineWarning("unseen", text),),
             alignment=Alignment((text, f" {text}"), (text,), ((1.0, 0.0),), None),
+            support=0.5,
+            doubts=(Doubt(0, len(text), text, "name", text),),
         )
         page = Page(render_html(evil))
         assert {tag for tag, _, _ in page.elements} == TAGS
         assert {name for _, about, _ in page.elements for name in about} == SHOWN
-        for tag in ("span", "mark", "rt", "del"):
+        for tag in ("span", "u", "mark", "rt", "del"):
             assert page.texts(tag) == [text]
         assert page.texts("li") == [f"{text} -1.00"] * 2
-        assert page.texts("p")[1] == f"unseen: {text}"
+        assert page.texts("p")[2] == f"unseen: {text}"
+        assert page.texts("p")[3] == f'doubt (name): "{text}": {text}'
+        assert page.all("u")[0][1]["title"] == f"name: {text}"
         assert Page(render_html(replace(evil, alignment=None))).texts("p")[0] == text
         assert page.all("mark")[0][1]["title"] == f"{text} ← {text}, attention 100 %"
 

@@ -461,9 +461,9 @@ class TestRepetition:
         tokenizer = headliner._tokenizer
         lede = headliner_lede(headliner, source)
         found = [Hypothesis(tuple(tokenizer.encode(words)), 1.0)]
-        headline = headliner._model.composer.headline(
-            lede, found, {}, Options(replace_unknown=False)
-        )
+        composer, options = headliner._model.composer, Options(replace_unknown=False)
+        ranked = composer.candidates(lede, found, {}, options)
+        headline = composer.headline(lede, ranked, None, options)
         return [one.message for one in headline.warnings if one.kind == "repetition"]
 
     def test_a_word_more_often_than_in_the_source(self, headliner: Headliner) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from ledeline import __version__
+from ledeline.cli.check import check
 from ledeline.cli.command import Verbs
 from ledeline.cli.evaluate import align, evaluate, report
 from ledeline.cli.generate import generate
@@ -21,8 +22,8 @@ from ledeline.cli.train import train
 
 app = typer.Typer(
     cls=Verbs,
-    help="Write headlines for news ledes. Prepare corpora, train models on them, and evaluate the "
-    "headlines.",
+    help="Write headlines for news ledes, and check them. Prepare corpora, train models on them, "
+    "and evaluate the headlines.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -44,6 +45,7 @@ def _ledeline(
 app.command(context_settings=_WITH_OVERRIDES)(prepare)
 app.command(context_settings=_WITH_OVERRIDES)(train)
 app.command()(generate)
+app.command()(check)
 app.command()(evaluate)
 app.command()(score)
 app.command()(audit)

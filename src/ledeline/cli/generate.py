@@ -11,12 +11,20 @@ import typer
 from ledeline.cli.command import leave, progress_bar, say
 from ledeline.cli.options import (
     DEFAULT_SEARCH,
+    Check,
+    Constrain,
+    Delimiter,
     Device,
+    MinSupport,
     Precision,
+    Rank,
+    Resume,
     Unknown,
     with_search_options,
 )
 from ledeline.config.search import SearchConfig
+from ledeline.core.errors import ConfigError
+from ledeline.inference.options import Options
 
 
 @with_search_options(without=("forbid_unknown",))  # --unknown says it
@@ -41,10 +49,7 @@ def generate(
             "parquet.",
         ),
     ] = None,
-    delimiter: Annotated[
-        Literal["auto", "comma", "semicolon", "tab", "bar"],
-        typer.Option(help="Field delimiter of CSV input. auto detects it from the header."),
-    ] = "auto",
+    delimiter: Delimiter = "auto",
     field: Annotated[
         str | None,
         typer.Option(help="Column with the ledes. Default: lede, or the only column."),
@@ -60,6 +65,13 @@ def generate(
     column: Annotated[
         str | None, typer.Option(help="Name of the added column. Default: headline.")
     ] = None,
+    support_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also add a column of this name, with the support of the headlines.",
+        ),
+    ] = None,
     model: Annotated[
         list[Path] | None,
         typer.Option(
@@ -70,19 +82,20 @@ def generate(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Write one line of JSON per lede, with headline, score and warnings."
+            "--json",
+            help="Write one line of JSON per lede, with headline, score, warnings, support and "
+            "doubts.",
         ),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show where each word of the headline came from.")
     ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue an --output that was stopped. Use the same options."
-        ),
-    ] = False,
+    resume: Resume = False,
     search: SearchConfig = DEFAULT_SEARCH,
+    check: Check = None,
+    rank: Rank = None,
+    constrain: Constrain = None,
+    min_support: MinSupport = None,
     unknown: Unknown = "replace",
     precision: Precision = "auto",
     device: Device = "auto",
@@ -93,6 +106,7 @@ def generate(
     or written to --output. See docs/generate.md.
     """
     from ledeline.corpus.inputs import FileInput, open_input
+    from ledeline.inference.outputs.added_columns import headline_columns
     from ledeline.inference.outputs.open_output import check_output_options, open_output
     from ledeline.inference.outputs.reporter import LimitedReporter
     from ledeline.inference.outputs.standard_output import open_standard_output
@@ -100,7 +114,23 @@ def generate(
     given = open_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
     check_output_options(
-        kept, column, as_json=as_json, resume=resume, explain=explain, n_best=search.n_best
+        kept,
+        column,
+        as_json=as_json,
+        resume=resume,
+        explain=explain,
+        n_best=search.n_best,
+        support_column=support_column,
+    )
+    added = headline_columns(column, support_column)
+    options = Options(
+        search=replace(search, forbid_unknown=unknown == "forbid"),
+        explain=explain,
+        replace_unknown=unknown == "replace",
+        check=_wanted_check(check, support_column),
+        rank=rank,
+        constrain=constrain,
+        min_support=min_support,
     )
     stdout = sys.stdout  # the progress bar replaces sys.stdout
     on_screen = kept is None and stdout.isatty()
@@ -112,17 +142,22 @@ def generate(
         LimitedReporter(
             say, given.unit, unlimited=on_screen, warnings=not (as_json or explain)
         ) as reporter,
-        open_output(kept, given, column, as_json=as_json, resume=resume, progress=progress)
+        open_output(kept, given, added=added, as_json=as_json, resume=resume, progress=progress)
         if kept
         else nullcontext(open_standard_output(stdout, as_json=as_json, explain=explain)) as output,
     ):
         from ledeline.inference.generate import generate as generate_headlines
-        from ledeline.inference.headliner import Headliner, Options
+        from ledeline.inference.headliner import Headliner
 
-        search = replace(search, forbid_unknown=unknown == "forbid")
-        options = Options(search=search, explain=explain, replace_unknown=unknown == "replace")
         headliner = Headliner.load(*model or [], precision=precision, device=device)
         outcome = generate_headlines(headliner, given, output, options, reporter, progress)
     if outcome.signal is not None:
         way_on = "; run the same command with --resume to continue" if kept else ""
         leave(f"stopped after lede {outcome.num_done:,}{way_on}", 128 + outcome.signal)
+
+
+def _wanted_check(check: bool | None, support_column: str | None) -> bool | None:
+    """Whether headlines are checked; a column of their support needs it."""
+    if support_column is not None and check is False:
+        raise ConfigError(f"--support-column {support_column}: needs --check, not --no-check")
+    return check if support_column is None else True

@@ -11,6 +11,8 @@ from ledeline.config.search import DEVICE_DOC, PRECISION_DOC, SearchConfig
 from ledeline.config.search import Device as DeviceName
 from ledeline.config.search import Precision as PrecisionName
 from ledeline.config.section import Field, fields
+from ledeline.inference.options import Options
+from ledeline.inference.options import Rank as RankName
 
 # --- the search ---------------------------------------------------------------------------------
 
@@ -61,6 +63,33 @@ Unknown: TypeAlias = Annotated[
         help="Words that the model cannot spell: replace <unk> with the aligned word of the lede, "
         "keep <unk>, or forbid it in the search."
     ),
+]
+
+# --- checks of headlines ------------------------------------------------------------------------
+
+_DOCS: Final = {field.name: field.doc for field in fields(Options)}
+
+Check: TypeAlias = Annotated[
+    bool | None, typer.Option("--check/--no-check", help=_DOCS["check"], show_default=False)
+]
+Rank: TypeAlias = Annotated[RankName | None, typer.Option(help=_DOCS["rank"])]
+Constrain: TypeAlias = Annotated[
+    bool | None,
+    typer.Option("--constrain/--no-constrain", help=_DOCS["constrain"], show_default=False),
+]
+MinSupport: TypeAlias = Annotated[
+    float | None, typer.Option(min=0, max=1, help=_DOCS["min_support"])
+]
+
+# --- the input ----------------------------------------------------------------------------------
+
+Delimiter: TypeAlias = Annotated[
+    Literal["auto", "comma", "semicolon", "tab", "bar"],
+    typer.Option(help="Field delimiter of CSV input. auto detects it from the header."),
+]
+Resume: TypeAlias = Annotated[
+    bool,
+    typer.Option("--resume", help="Continue an --output that was stopped. Use the same options."),
 ]
 
 # --- the model ----------------------------------------------------------------------------------

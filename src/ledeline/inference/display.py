@@ -4,6 +4,8 @@ With an alignment, a headline word and the source word it came from have the sam
 dropped words are dim. Colour is never the only sign: in a terminal dropped words stand in brackets,
 and a table has the links; in a notebook dropped words are smaller, and the headline word stands
 above the source word.
+
+Doubted words are underlined. A line for each doubt says what kind it is, and why.
 """
 
 from collections import defaultdict
@@ -16,6 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.headline import Alignment, Candidate, Headline, Link
 
 # Contrast of 4.5:1 or more against black and against white; neighbours differ most.
@@ -23,6 +26,9 @@ COLOURS: Final = (
     "#1274e4", "#ba5c0a", "#1d8838", "#d9278f", "#10838d", "#e1302a", "#7d790a", "#9b53da",
 )  # fmt: skip
 NO_HEADLINE: Final = "(no headline)"
+_CONTROLS: Final = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd") | str.maketrans(
+    "\t\n\r", "   "
+)
 
 
 class _Piece(NamedTuple):
@@ -59,8 +65,28 @@ def _colours(alignment: Alignment) -> dict[int, str]:
     return {place: COLOURS[number % len(COLOURS)] for number, place in enumerate(used)}
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share as people read it."""
     return f"{100 * share:.0f} %"
+
+
+def _messages(headline: Headline) -> list[str]:
+    """Its warnings and doubts, a line each; the warnings that only repeat a doubt are left out."""
+    doubts = [f"doubt ({doubt.kind}): {doubt}" for doubt in headline.doubts]
+    warnings = [str(one) for one in headline.warnings if not (doubts and one.kind == "doubt")]
+    return [*warnings, *doubts]
+
+
+def _support(headline: Headline) -> str | None:
+    """Its support in words; none where there is no headline, or it was not checked."""
+    if not headline or headline.support is None:
+        return None
+    return f"support {percent(headline.support)}"
+
+
+def _printable(text: str) -> str:
+    """The text without characters that control a terminal; as long as before."""
+    return text.translate(_CONTROLS)
 
 
 # --- terminal -------------------------------------------------------------------------------------
@@ -68,31 +94,42 @@ def _percent(share: float) -> str:
 
 def render_terminal(headline: Headline) -> RenderableType:
     """What `rich.print` shows."""
-    parts: list[RenderableType] = [_headline_text(headline)]
+    parts: list[RenderableType] = [headline_text(headline)]
+    if support := _support(headline):
+        parts.append(Text(support, style="dim"))
     if len(headline.alternatives) > 1:
         parts.append(_alternatives_table(headline.alternatives))
-    parts += [Text(str(warning), style="yellow") for warning in headline.warnings]
+    parts += [Text(_printable(one), style="yellow") for one in _messages(headline)]
     if headline and headline.alignment is not None:
         parts += ["", _source_text(headline.alignment), "", _links_table(headline.alignment)]
     return Group(*parts)
 
 
-def _headline_text(headline: Headline) -> Text:
+def headline_text(headline: Headline) -> Text:
+    """The headline in bold, its doubted words underlined."""
     if not headline:
         return Text(NO_HEADLINE, style="dim")
+    text = Text(style="bold")
     if headline.alignment is None:
-        return Text(headline.text, style="bold")
-    text, colour = Text(style="bold"), _colours(headline.alignment)
-    for word, link in zip(headline.alignment.headline, headline.alignment.links, strict=True):
-        text.append(word, style=colour[link.source])
+        text.append(_printable(headline.text))
+    else:
+        colour = _colours(headline.alignment)
+        for word, link in zip(headline.alignment.headline, headline.alignment.links, strict=True):
+            text.append(word, style=colour[link.source])
+    for doubt in headline.doubts:
+        text.stylize("underline", doubt.start, doubt.end)
     return text
 
 
 def _alternatives_table(alternatives: tuple[Candidate, ...]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", no_wrap=True, style="dim")
+    is_checked = any(one.support is not None for one in alternatives)
+    if is_checked:
+        table.add_column(justify="right", no_wrap=True, style="dim")
     for one in alternatives:
-        table.add_row(f"{one.score:.2f}", Text(_shown(one)))
+        support = ["" if one.support is None else percent(one.support)] if is_checked else []
+        table.add_row(f"{one.score:.2f}", *support, Text(_shown(one)))
     return table
 
 
@@ -119,7 +156,7 @@ def _links_table(alignment: Alignment) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for link in alignment.links:
         word, source = alignment.headline[link.headline], alignment.source[link.source]
-        shares = [_percent(share) for share in (link.spm, link.attention) if share is not None]
+        shares = [percent(share) for share in (link.spm, link.attention) if share is not None]
         words = (word.strip(), f"← {source.strip()}")
         table.add_row(*(Text(text, style=colour[link.source]) for text in words), *shares)
     return table
@@ -131,9 +168,11 @@ def _links_table(alignment: Alignment) -> Table:
 def render_html(headline: Headline) -> str:
     """HTML for a notebook: a fragment that loads nothing and takes its colours from the page."""
     parts = [f'<p dir="auto" style="{_HEADLINE}">{_headline_html(headline)}</p>']
+    if support := _support(headline):
+        parts.append(f"<p><small>{support}</small></p>")
     if len(headline.alternatives) > 1:
         parts.append(_alternatives_html(headline.alternatives))
-    parts += [f'<p style="{_WARNING}">{escape(str(warning))}</p>' for warning in headline.warnings]
+    parts += [f'<p style="{_WARNING}">{escape(one)}</p>' for one in _messages(headline)]
     if headline and headline.alignment is not None:
         parts.append(f'<p dir="auto" style="{_SOURCE}">{_source_html(headline.alignment)}</p>')
     return f'<div role="group" aria-label="headline">{"".join(parts)}</div>'
@@ -142,6 +181,7 @@ def render_html(headline: Headline) -> str:
 _HEADLINE: Final = "font-size:1.2em;font-weight:bold;overflow-wrap:anywhere"
 _SOURCE: Final = "line-height:2;overflow-wrap:anywhere"
 _WARNING: Final = "border-left:.25em solid #ba5c0a;padding-left:.5em"
+_DOUBTED: Final = "text-decoration:underline wavy #e1302a"
 _DROPPED: Final = "font-size:.85em;opacity:.65;text-decoration:none"
 
 
@@ -149,20 +189,41 @@ def _headline_html(headline: Headline) -> str:
     if not headline:
         return f'<span style="opacity:.6">{NO_HEADLINE}</span>'
     if headline.alignment is None:
-        return escape(headline.text)
+        return _doubted_html(headline.text, 0, headline.doubts)
     alignment, colour = headline.alignment, _colours(headline.alignment)
+    html, place = "", 0
+    for spaced, link in zip(alignment.headline, alignment.links, strict=True):
+        space, word = _split_space(spaced)
+        marked = _doubted_html(word, place + len(space), headline.doubts)
+        html += f'{space}<span style="{_underlined(colour[link.source])}">{marked}</span>'
+        place += len(spaced)
+    return html
+
+
+def _doubted_html(text: str, place: int, doubts: tuple[Doubt, ...]) -> str:
+    """A part of a headline that begins at this place, with its doubted words underlined."""
+
+    def doubts_at(offset: int) -> tuple[Doubt, ...]:
+        return tuple(one for one in doubts if one.start <= place + offset < one.end)
+
     html = ""
-    for word, link in zip(alignment.headline, alignment.links, strict=True):
-        space, word = _split_space(word)
-        html += f'{space}<span style="{_underlined(colour[link.source])}">{escape(word)}</span>'
+    for found, run in groupby(range(len(text)), key=doubts_at):
+        part = escape("".join(text[offset] for offset in run))
+        title = escape("; ".join(f"{one.kind}: {one.why}" for one in found))
+        html += f'<u title="{title}" style="{_DOUBTED}">{part}</u>' if found else part
     return html
 
 
 def _alternatives_html(alternatives: tuple[Candidate, ...]) -> str:
     items = "".join(
-        f"<li>{escape(_shown(one))} <small>{one.score:.2f}</small></li>" for one in alternatives
+        f"<li>{escape(_shown(one))} <small>{_figures(one)}</small></li>" for one in alternatives
     )
     return f'<ol dir="auto">{items}</ol>'
+
+
+def _figures(candidate: Candidate) -> str:
+    support = "" if candidate.support is None else f", support {percent(candidate.support)}"
+    return f"{candidate.score:.2f}{support}"
 
 
 def _source_html(alignment: Alignment) -> str:
@@ -187,8 +248,8 @@ def _used_html(piece: _Piece, alignment: Alignment, colour: str) -> str:
 
 def _reason(link: Link, alignment: Alignment) -> str:
     word, source = alignment.headline[link.headline], alignment.source[link.source]
-    spm = "" if link.spm is None else f"SPM {_percent(link.spm)}, "
-    return f"{word.strip()} ← {source.strip()}, {spm}attention {_percent(link.attention)}"
+    spm = "" if link.spm is None else f"SPM {percent(link.spm)}, "
+    return f"{word.strip()} ← {source.strip()}, {spm}attention {percent(link.attention)}"
 
 
 def _underlined(colour: str) -> str:

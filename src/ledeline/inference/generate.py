@@ -1,8 +1,11 @@
-"""Generate headlines for all records of an input, a chunk at a time, in order."""
+"""Generate headlines for all records of an input, a chunk at a time, in order.
+
+`check_pairs` checks records in the same way.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ledeline.core.errors import LedelineError
 from ledeline.core.progress import Progress, no_progress
@@ -31,6 +34,10 @@ class BatchGenerator(Protocol):
         """One headline for each text, in order; `first` is the number of the first text."""
 
 
+# From a chunk of records, and the number of the first, to their results.
+ChunkWork: TypeAlias = Callable[[list[Record | InvalidRow], int], list[RecordResult]]
+
+
 class GenerateResult(NamedTuple):
     """How far the generation got."""
 
@@ -48,23 +55,46 @@ def generate(
 ) -> GenerateResult:
     """Write a headline for each record.
 
-    Memory holds a chunk or two, however long the input is. `reporter` gets each bad row and each
-    warning of a headline, once it is written. SIGINT and SIGTERM stop the work, after a write that
-    is in progress.
+    `reporter` gets each bad row and each warning of a headline, once it is written.
+    """
+
+    def work(chunk: list[Record | InvalidRow], first: int) -> list[RecordResult]:
+        return _generate_records(headliner, chunk, options, first)
+
+    size = headliner.first_chunk_size
+    return write_results(work, given, output, reporter, progress, stage="headlines", size=size)
+
+
+def write_results(
+    work: ChunkWork,
+    given: Input,
+    output: Output,
+    reporter: LimitedReporter,
+    progress: Progress,
+    *,
+    stage: str,
+    size: int,
+    whole: bool = False,
+) -> GenerateResult:
+    """Work on all records of an input, in chunks that grow from this size on, and write them.
+
+    Memory holds a chunk or two, however long the input is. SIGINT and SIGTERM stop the work, after
+    a write that is in progress. With `whole`, the work needs all columns of the records.
     """
     num_done, stop = 0, Stop()
     total = None if progress is no_progress else given.num_rows()
     try:
         with stop.interrupting():
-            num_done, records = output.resume(given.records(whole=output.needs_whole_records))
-            for chunk in growing_chunks(records, given.would_block, headliner.first_chunk_size):
-                results = _generate_records(headliner, chunk, options, num_done + 1)
+            records = given.records(whole=whole or output.needs_whole_records)
+            num_done, records = output.resume(records)
+            for chunk in growing_chunks(records, given.would_block, size):
+                results = work(chunk, num_done + 1)
                 with stop.held():
                     output.write(results)
                     num_done += len(chunk)
                 _report(results, reporter)
-                progress("headlines", num_done, total)
-            progress("headlines", num_done, num_done)
+                progress(stage, num_done, total)
+            progress(stage, num_done, num_done)
             output.finish()
     except Interrupted as interrupted:
         return GenerateResult(num_done, interrupted.number)

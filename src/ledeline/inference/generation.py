@@ -88,13 +88,23 @@ class Generation:
             except StopIteration:
                 self.done = True
 
+    @property
+    def results(self) -> list[Headline | None]:
+        """The headlines."""
+        return self.headlines
+
     def give_up(self, rows: Collection[int]) -> None:
         """Generate no headline for these texts; must not be called during a step."""
         self._given_up.update(rows)
         if len(self._given_up) == len(self._sources):
             self._steps.close()
             self._search, self.done = None, True
-        elif self._search is not None:
+        else:
+            self._tell_search()
+
+    def _tell_search(self) -> None:
+        """Let the search, if it runs, end for texts that were given up."""
+        if self._search is not None and self._given_up:
             self._search.give_up([n for n, row in enumerate(self._rows) if row in self._given_up])
 
     def _run(self) -> Steps[None]:
@@ -117,10 +127,7 @@ class Generation:
             return _Found({}, {})
         sources, config = [self._sources[row] for row in self._rows], self._config
         is_ranked = self._options.rank == "support"
-        forbidden = None
-        if self._options.constrain:
-            vocabulary = self._model.vocabulary()
-            forbidden = [vocabulary.forbidden(source.text or "") for source in sources]
+        forbidden = (yield from self._forbidden()) if self._options.constrain else None
         running = BeamSearch(
             self._model.step_model,
             *padded([source.ids for source in sources]),
@@ -129,18 +136,37 @@ class Generation:
             keep_states=bool(self._options.check) and self._model.known_to_verifier,
         )
         self._search = running
+        self._tell_search()
         yield
         while running.running:
             running.step()
             yield
         self._search = None
-        found, views = dict(zip(self._rows, running.hypotheses, strict=True)), {}
+        hypotheses = map(self._ranked_ones, running.hypotheses)
+        found, views = dict(zip(self._rows, hypotheses, strict=True)), {}
         for number, (row, some) in enumerate(found.items()):
             seen = running.seen(number, some) if row not in self._given_up else None
             if seen is not None:
                 views[row] = searched_view(self._sources[row].ids, some, seen)
                 yield
         return _Found(found, views)
+
+    def _ranked_ones(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """All without <unk>; of others, which take a second pass, as many as were asked for."""
+        others = [number for number, one in enumerate(found) if UNK in one.ids]
+        left_out = set(others[self._config.n_best :])
+        return [one for number, one in enumerate(found) if number not in left_out]
+
+    def _forbidden(self) -> Steps[list[list[int]]]:
+        """The sub-words that the headline of each text must not have."""
+        vocabulary, forbidden = self._model.vocabulary(), list[list[int]]()
+        for row in self._rows:
+            given_up = row in self._given_up
+            forbidden.append(
+                [] if given_up else vocabulary.forbidden(self._sources[row].text or "")
+            )
+            yield
+        return forbidden
 
     def _compose(self, found: _Found) -> Steps[dict[int, _Composed]]:
         """The hypotheses of each text in words."""
@@ -177,8 +203,7 @@ class Generation:
                 continue
             lede, texts = self._sources[row].text or "", [one.candidate.text for one in candidates]
             if view is not None:
-                checks = checker.judge(lede, texts, view)
-                yield
+                checks = yield from checker.judge_steps(lede, texts, view)
             else:
                 (checks,) = yield from checker.steps([(lede, texts)])
             ranked[row] = _Composed(_ranked(candidates, checks, self._options), None)
@@ -186,13 +211,15 @@ class Generation:
 
     def _explain(self, composed: Mapping[int, _Composed]) -> Steps[dict[int, AttributionWeights]]:
         """The attribution of each headline, if it is asked for."""
-        rows = [row for row, one in composed.items() if one.candidates and self._options.explain]
+        rows = [
+            row
+            for row, one in composed.items()
+            if self._options.explain and one.candidates and row not in self._given_up
+        ]
         weights = yield from self._attribute(
-            (row, composed[row].candidates[0].found.ids)
-            for row in rows
-            if row not in self._given_up
+            (row, composed[row].candidates[0].found.ids) for row in rows
         )
-        return dict(zip((row for row in rows if row not in self._given_up), weights, strict=True))
+        return dict(zip(rows, weights, strict=True))
 
     def _attribute(
         self, wanted: Iterable[tuple[int, Sequence[int]]]

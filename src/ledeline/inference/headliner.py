@@ -150,6 +150,10 @@ class Headliner:
         resolved = self.resolve_options(options)
         return Generation(self._model, ledes, resolved, resolved.search)
 
+    def checker(self) -> Checker:
+        """What checks headlines; it is loaded when it is first needed."""
+        return self._model.checker()
+
     def answers(
         self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
     ) -> list[Headline]:

@@ -22,7 +22,7 @@ from ledeline.model.format.int8 import quantize
 from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.format.pack import pack
 from ledeline.model.format.weights import as_float32, as_stored
-from ledeline.runtime import engine
+from ledeline.runtime import engine, engine_encoder
 from ledeline.runtime.cpu import has_int8
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL
@@ -222,8 +222,9 @@ class TestExactness:
             return found[-1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "quantize", noted)
-            patch.setattr(engine, "Int8Linear", noted)
+            patch.setattr(engine_encoder, "quantize", noted)
+            for module in (engine, engine_encoder):
+                patch.setattr(module, "Int8Linear", noted)
             engine.Engine(load_model(folder).model, "int8")
         return found
 

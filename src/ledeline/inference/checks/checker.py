@@ -1,29 +1,31 @@
 """`Checker` says how far a lede supports a headline."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import torch
 
 from ledeline.core.errors import ArgumentError
 from ledeline.core.shipped import SHIPPED
-from ledeline.core.steps import Steps
+from ledeline.core.steps import Steps, T
 from ledeline.inference.checks.calibration import Calibration
 from ledeline.inference.checks.check import Check
-from ledeline.inference.checks.followed import follow
+from ledeline.inference.checks.followed import AskedIds, follow
 from ledeline.inference.checks.rules import RuleChecker
 from ledeline.inference.checks.spans import verifier_doubts
 from ledeline.inference.checks.verifier_folder import VerifierBundle, read_verifier
 from ledeline.model.format.model_folder import load_model
-from ledeline.model.verifier import PairView, Verifier, VerifierBatch
+from ledeline.model.verifier import Judgement, PairView, Verifier, VerifierBatch
 from ledeline.runtime.cpu import has_int8
 from ledeline.runtime.engine import Engine
+from ledeline.text.subwords import PAD
 from ledeline.text.tokenizer import Tokenizer
 
 VERIFIER: Final = SHIPPED.with_name("verifier")
 MAX_LEDE, MAX_HEADLINE = 512, 64  # sub-words that are read
 _LEDES_AT_ONCE: Final = 16
+_SUBWORDS_AT_ONCE: Final = 640  # of headlines that are judged together
 _DECIMALS: Final = 4
 
 
@@ -65,55 +67,104 @@ class Checker:
         asked = [_texts(pair, number) for number, pair in enumerate(pairs, start=1)]
         for start in range(0, len(asked), _LEDES_AT_ONCE):
             some = [(lede, [headline]) for lede, headline in asked[start : start + _LEDES_AT_ONCE]]
-            checks += [one for (one,) in _run(self.steps(some))]
+            checks += [one for (one,) in run_steps(self.steps(some))]
         return checks
 
     def steps(self, asked: Sequence[tuple[str, Sequence[str]]]) -> Steps[list[list[Check]]]:
         """The checks of some headlines of each lede, a short step at a time."""
-        ids = [
-            (
-                self._tokenizer.encode(self._tokenizer.words(lede))[:MAX_LEDE],
-                [self._headline_ids(one) for one in headlines],
-            )
-            for lede, headlines in asked
-        ]
-        rows = [row for row, (source, own) in enumerate(ids) if source and any(own)]
+        ids = [self.read(lede, headlines) for lede, headlines in asked]
+        rows = [row for row, one in enumerate(ids) if one.can_be_checked]
         checks = [[Check(None)] * len(headlines) for _, headlines in asked]
-        if not rows:
-            return checks
-        views = yield from follow(self._generator, [ids[row] for row in rows])
+        views = yield from self.follow([ids[row] for row in rows])
         for row, view in zip(rows, views, strict=True):
-            checks[row] = self.judge(*asked[row], view)
-            yield
+            checks[row] = yield from self.judge_steps(*asked[row], view)
         return checks
 
-    def _headline_ids(self, headline: str) -> list[int]:
-        words = self._tokenizer.headline_words(headline)
-        return self._tokenizer.encode(words)[:MAX_HEADLINE]
+    def read(self, lede: str, headlines: Sequence[str]) -> AskedIds:
+        """A lede and some headlines as the generator reads them."""
+        tokenizer = self._tokenizer
+        return AskedIds(
+            tokenizer.encode(tokenizer.words(lede))[:MAX_LEDE],
+            [tokenizer.encode(tokenizer.headline_words(one))[:MAX_HEADLINE] for one in headlines],
+        )
 
-    @torch.inference_mode()
+    def follow(self, asked: Sequence[AskedIds]) -> Steps[list[PairView]]:
+        """What the generator makes of some headlines of each lede; each must have some words."""
+        return (yield from follow(self._generator, asked)) if asked else []
+
     def judge(self, lede: str, headlines: Sequence[str], view: PairView) -> list[Check]:
         """The checks of the headlines of one lede, from what the generator made of them."""
-        judged = self._verifier(VerifierBatch.of([view]))
-        labels = judged.labels.double().log_softmax(-1)
-        wrong, kinds = judged.doubts.sigmoid().tolist(), judged.kinds.argmax(1).tolist()
-        ids, scores = view.headlines.tolist(), view.scores.tolist()
-        rules, calibration = RuleChecker(lede), self._calibration
-        checks = []
-        for n, (headline, log_labels) in enumerate(zip(headlines, labels.tolist(), strict=True)):
-            own = [one for one in ids[n] if one]
-            if not own:
-                checks.append(Check(None))
-                continue
-            doubts = rules.doubts(headline)
-            support = calibration.support(log_labels, scores[n], doubts)
-            if support < calibration.doubted_below and not doubts:
-                words = self._tokenizer.plain(self._tokenizer.decode_words(own))
-                by_word = list(zip(self._tokenizer.word_ids(own), wrong[n], strict=False))
-                doubts = verifier_doubts(lede, headline, words, by_word, kinds[n])
-            value = calibration.value(log_labels, scores[n], len(own), doubts)
-            checks.append(Check(round(support, _DECIMALS), tuple(doubts), value))
+        return run_steps(self.judge_steps(lede, headlines, view))
+
+    def judge_steps(
+        self, lede: str, headlines: Sequence[str], view: PairView
+    ) -> Steps[list[Check]]:
+        """The same, a short step at a time."""
+        view, rules, checks = _cut(view), RuleChecker(lede), list[Check]()
+        size = max(1, _SUBWORDS_AT_ONCE // max(1, view.headlines.shape[1]))
+        for start in range(0, len(headlines), size):
+            some = _rows(view, slice(start, start + size))
+            with torch.inference_mode():
+                judged = self._verifier(VerifierBatch.of([some]))
+            yield
+            for headline, seen in zip(
+                headlines[start : start + size], _each(some, judged), strict=True
+            ):
+                checks.append(self._check(lede, headline, rules, seen))
+                yield
         return checks
+
+    def _check(self, lede: str, headline: str, rules: RuleChecker, seen: "_Seen") -> Check:
+        """The check of one headline, from what the rules and the verifier say."""
+        own = [one for one in seen.ids if one != PAD]
+        if not own:
+            return Check(None)
+        calibration, doubts = self._calibration, rules.doubts(headline)
+        support = calibration.support(seen.log_labels, seen.score, doubts)
+        if support < calibration.doubted_below and not doubts:
+            words = self._tokenizer.plain(self._tokenizer.decode_words(own))
+            by_word = list(zip(self._tokenizer.word_ids(own), seen.wrong, strict=False))
+            doubts = verifier_doubts(lede, headline, words, by_word, seen.kind)
+        value = calibration.value(seen.log_labels, seen.score, len(own), doubts)
+        return Check(round(support, _DECIMALS), tuple(doubts), value)
+
+
+class _Seen(NamedTuple):
+    """What verifier and generator say of a headline."""
+
+    ids: list[int]  # padded
+    score: float
+    log_labels: list[float]
+    wrong: list[float]  # how likely each sub-word is part of an error
+    kind: int
+
+
+def _each(view: PairView, judged: Judgement) -> Iterator[_Seen]:
+    """What is said of each headline."""
+    fields = (
+        view.headlines,
+        view.scores,
+        judged.labels.double().log_softmax(-1),
+        judged.doubts.sigmoid(),
+        judged.kinds.argmax(1),
+    )
+    return (_Seen(*one) for one in zip(*(field.tolist() for field in fields), strict=True))
+
+
+def _cut(view: PairView) -> PairView:
+    """As much of each headline as is read."""
+    return view._replace(
+        headlines=view.headlines[:, :MAX_HEADLINE],
+        states=view.states[:, : MAX_HEADLINE + 1],
+        logs=view.logs[:, : MAX_HEADLINE + 1],
+    )
+
+
+def _rows(view: PairView, some: slice) -> PairView:
+    """Some of the headlines."""
+    return view._replace(
+        headlines=view.headlines[some], states=view.states[some], logs=view.logs[some]
+    )
 
 
 def check(lede: str, headline: str) -> Check:
@@ -138,7 +189,7 @@ def _texts(pair: Any, number: int) -> tuple[str, str]:
     return lede, headline
 
 
-def _run(steps: Steps[list[list[Check]]]) -> list[list[Check]]:
+def run_steps(steps: Steps[T]) -> T:
     """All steps at once."""
     while True:
         try:

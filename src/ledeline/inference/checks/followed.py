@@ -1,10 +1,12 @@
 """What the generator makes of known headlines, for the verifier."""
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional
 
 from ledeline.core.steps import Steps
 from ledeline.data.dataset import padded
@@ -13,10 +15,20 @@ from ledeline.runtime.engine import Engine
 from ledeline.search import Hypothesis
 from ledeline.text.subwords import BOS, EOS, PAD
 
-Asked: TypeAlias = tuple[Sequence[int], Sequence[Sequence[int]]]  # a lede and its headlines, in ids
+
+class AskedIds(NamedTuple):
+    """A lede and some headlines, in ids."""
+
+    source: Sequence[int]
+    headlines: Sequence[Sequence[int]]
+
+    @property
+    def can_be_checked(self) -> bool:
+        """Whether the lede and a headline have words."""
+        return bool(self.source) and any(self.headlines)
 
 
-def follow(generator: Engine, asked: Sequence[Asked]) -> Steps[list[PairView]]:
+def follow(generator: Engine, asked: Sequence[AskedIds]) -> Steps[list[PairView]]:
     """Have the generator write known headlines of some ledes."""
     sources, lengths = padded([source for source, _ in asked])
     number = max(len(headlines) for _, headlines in asked)
@@ -46,21 +58,17 @@ def follow(generator: Engine, asked: Sequence[Asked]) -> Steps[list[PairView]]:
 
 
 def searched_view(
-    source: Sequence[int], found: Sequence[Hypothesis], seen: tuple[torch.Tensor, torch.Tensor]
+    source: Sequence[int], found: Sequence[Hypothesis], seen: tuple[Tensor, Tensor]
 ) -> PairView:
     """The same from a search that kept its states; `seen` is that of `BeamSearch.seen`."""
     values, states = seen
     headlines, logs = torch.full(states.shape[:2], PAD), torch.zeros(states.shape[:2])
     for n, one in enumerate(found):
         headlines[n, : len(one.ids)] = torch.tensor(one.ids)
-        logs[n, : len(one.logs)] = torch.tensor(one.logs)
+        written = one.path.logs if one.path is not None else ()
+        logs[n, : len(written)] = torch.tensor(written)
     width = max(len(one.ids) for one in found)
-    ids = torch.tensor(source)
     if states.shape[1] == width:  # the longest was cut off before <eos>
-        states, logs = (
-            torch.nn.functional.pad(one, pad)
-            for one, pad in ((states, (0, 0, 0, 1)), (logs, (0, 1)))
-        )
-    return PairView(
-        ids, values[: len(ids)], headlines[:, :width], states[:, : width + 1], logs[:, : width + 1]
-    )
+        states, logs = functional.pad(states, (0, 0, 0, 1)), functional.pad(logs, (0, 1))
+    ids, some = torch.tensor(source), slice(width + 1)
+    return PairView(ids, values[: len(ids)], headlines[:, :width], states[:, some], logs[:, some])

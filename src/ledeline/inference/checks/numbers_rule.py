@@ -1,6 +1,7 @@
 """A number of the headline that the lede does not have, by value."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +17,7 @@ _ABOUT: Final = re.compile(
 _FIRSTS: Final = frozenset(map(stem_of, "opening debut inaugural earliest maiden new".split()))
 _SCORE: Final = re.compile(r"\d[-–]\d")
 _DIGIT: Final = re.compile(r"\d")
+_FAR: Final = 1.3  # times another number: not about the same
 
 
 class LedeAmounts:
@@ -25,6 +27,19 @@ class LedeAmounts:
         self.amounts = with_ranges(amounts_of(lede.text), lede.text)
         self.values = {(amount.value, amount.unit) for amount in self.amounts}
         self.bare = {amount.value for amount in self.amounts}
+        first: dict[tuple[float, str, str], Amount] = {}
+        for one in self.amounts:
+            first.setdefault((one.value, one.unit, one.text), one)
+        self.distinct = list(first.values())
+        self._by_unit: dict[str, list[Amount]] = {}  # by value
+        for one in sorted(self.distinct, key=_value):
+            self._by_unit.setdefault(one.unit, []).append(one)
+
+    def like(self, amount: Amount) -> list[Amount]:
+        """Those of the same unit that are not much larger or smaller."""
+        some, value = self._by_unit.get(amount.unit, []), amount.value
+        start = bisect_left(some, value / _FAR, key=_value)
+        return some[start : bisect_right(some, value * _FAR, key=_value)]
 
 
 def number_doubts(pair: PairWords) -> Iterator[Doubt]:
@@ -60,9 +75,8 @@ def _supported(amount: Amount, pair: PairWords, own: LedeAmounts) -> bool:
         return True  # "double" and "quarter" are words more than numbers
     if value == 1 and not unit and not _in_a_score(amount, pair.headline):
         return True
-    for other in own.amounts:
-        if unit == other.unit and _near(amount, other, pair.headline):
-            return True
+    if any(_near(amount, other, pair.headline) for other in own.like(amount)):
+        return True
     return (
         _in_a_name(amount, pair)
         or (not unit and (value, "th") in own.values and _follows_word_of(pair, amount))
@@ -118,13 +132,17 @@ def _in_a_name(amount: Amount, pair: PairWords) -> bool:
 
 
 def _why(amount: Amount, own: LedeAmounts) -> str:
-    others = [other for other in own.amounts if other.unit == amount.unit] or own.amounts
+    others = [other for other in own.distinct if other.unit == amount.unit] or own.distinct
     if not others:
         return "the lede has no number"
     if is_year(amount) and not any(map(is_year, others)):
         return "the lede has no such year"
     nearest = min(others, key=lambda other: _distance(amount.value, other.value))
     return f"the lede has {nearest.text.strip()}"
+
+
+def _value(amount: Amount) -> float:
+    return amount.value
 
 
 def _distance(one: float, other: float) -> float:

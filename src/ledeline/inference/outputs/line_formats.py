@@ -13,6 +13,7 @@ from ledeline.corpus.delimited import Dialect, csv_line, tsv_line
 from ledeline.corpus.lines import json_line
 from ledeline.corpus.records import Record
 from ledeline.inference.outputs import RecordResult
+from ledeline.inference.outputs.added_columns import AddedColumn, refuse_taken
 
 _NO_BREAKS: Final = str.maketrans("\t\n\r", "   ")
 
@@ -93,7 +94,7 @@ class JsonLines:
 
 
 class JsonTable:
-    """A table as JSON lines, with a key added; for plain text, the other key is its source."""
+    """A table as JSON lines, with keys added; for plain text, the other key is its source."""
 
     header: Final = b""
     has_bad_rows: Final = False
@@ -101,61 +102,73 @@ class JsonTable:
     is_quoted: Final = False
 
     def __init__(
-        self, name: str, columns: Sequence[str], column: str, line_end: str = "\n"
+        self,
+        name: str,
+        columns: Sequence[str],
+        added: Sequence[AddedColumn],
+        line_end: str = "\n",
     ) -> None:
-        self._name, self._column, self._line_end = name, column, line_end
-        self.endings = (b'"}' + line_end.encode(),)
-        refuse_taken(name, columns, column)
+        self._name, self._added, self._line_end = name, added, line_end
+        self.endings = tuple(f"{end}}}{line_end}".encode() for end in added[-1].json_ends)
+        refuse_taken(name, columns, added)
         for one in columns:
             if columns.count(one) > 1:
                 times = f"{columns.count(one)} times"
                 raise CorpusError(f"{name}: the column {one!r} occurs {times}; write CSV instead")
 
     def beginning(self, record: Record | InvalidRow) -> bytes:
-        """The other columns, and the name of the new one."""
-        return self._row(record, "").encode().removesuffix(*self.endings)
+        """The other columns, and the name of the first new one."""
+        row = self._row(record, {self._added[0].name: None})
+        return row.removesuffix(f"null}}{self._line_end}").encode()
 
     def line(self, result: RecordResult) -> bytes:
-        """The object with the headline last."""
-        return self._row(result.record, result.headline.text).encode()
+        """The object with the new columns last."""
+        values = {one.name: one.value(result.headline) for one in self._added}
+        return self._row(result.record, values).encode()
 
-    def _row(self, record: Record | InvalidRow, headline: str) -> str:
+    def _row(self, record: Record | InvalidRow, values: dict[str, object]) -> str:
         assert isinstance(record, Record)
         place = f"{self._name}: line {record.line}"
-        refuse_taken(place, record.columns, self._column)
+        refuse_taken(place, record.columns, self._added)
         try:
-            line = json_line(record.row | {self._column: headline})
+            line = json_line(record.row | values)
         except TypeError:
             raise _unfit(place, record, "JSON") from None
         return line.removesuffix("\n") + self._line_end
 
 
 class Delimited:
-    """The rows of a table with a field added: CSV, or TSV, which has no quotes."""
+    """The rows of a table with fields added: CSV, or TSV, which has no quotes."""
 
     has_bad_rows: Final = False
     is_table: Final = True
 
     def __init__(
-        self, kind: str, name: str, columns: Sequence[str], column: str, dialect: Dialect
+        self,
+        kind: str,
+        name: str,
+        columns: Sequence[str],
+        added: Sequence[AddedColumn],
+        dialect: Dialect,
     ) -> None:
-        refuse_taken(name, columns, column)
+        refuse_taken(name, columns, added)
         self._kind, self._name, self._columns = kind, name, tuple(columns)
-        self._dialect = dialect
+        self._added, self._dialect = added, dialect
         self.is_quoted = kind == "CSV"
         self.endings = (b'"' * self.is_quoted + dialect.line_end.encode(),)
-        header = self._encoded(f"{name}: the header", [*columns, column])
+        header = self._encoded(f"{name}: the header", [*columns, *(one.name for one in added)])
         self.header = dialect.byte_order_mark.encode() + header
 
     def beginning(self, record: Record | InvalidRow) -> bytes:
         """The other fields."""
-        return self._row(record, "").removesuffix(*self.endings)
+        return self._row(record, [""]).removesuffix(*self.endings)
 
     def line(self, result: RecordResult) -> bytes:
-        """The fields with the headline last."""
-        return self._row(result.record, result.headline.text)
+        """The fields with the new ones last."""
+        added = [_cell(one.value(result.headline)) for one in self._added]
+        return self._row(result.record, added)
 
-    def _row(self, record: Record | InvalidRow, headline: str) -> bytes:
+    def _row(self, record: Record | InvalidRow, added: Sequence[str]) -> bytes:
         assert isinstance(record, Record)
         place = f"{self._name}: line {record.line}"
         values = record.values
@@ -165,7 +178,7 @@ class Delimited:
             cells = [_cell(value) for value in values]
         except TypeError:
             raise _unfit(place, record, self._kind) from None
-        return self._encoded(place, [*cells, headline])
+        return self._encoded(place, [*cells, *added])
 
     def _encoded(self, place: str, cells: Sequence[str]) -> bytes:
         try:
@@ -186,32 +199,29 @@ class Delimited:
 
 
 class JournalLines:
-    """The journal of a run until its table can be written: line, source and headline."""
+    """The journal of a run until its table can be written: line, source and new columns."""
 
     header: Final = b""
     has_bad_rows: Final = False
     is_table: Final = False
     is_quoted: Final = False
-    endings: Final = (b'"}\n',)
+
+    def __init__(self, added: Sequence[AddedColumn]) -> None:
+        self._added = added
+        self.endings = tuple(f"{end}}}\n".encode() for end in added[-1].json_ends)
 
     def beginning(self, record: Record | InvalidRow) -> bytes:
         """The line and the source."""
-        return self._row(record, "").encode().removesuffix(*self.endings)
+        row = json_line(self._place(record) | {self._added[0].key: None})
+        return row.removesuffix("null}\n").encode()
 
     def line(self, result: RecordResult) -> bytes:
-        """The line, the source and the headline."""
-        return self._row(result.record, result.headline.text).encode()
+        """The line, the source and the new columns, whatever they are called in the table."""
+        values = {one.key: one.value(result.headline) for one in self._added}
+        return json_line(self._place(result.record) | values).encode()
 
-    def _row(self, record: Record | InvalidRow, headline: str) -> str:
-        return json_line({"line": record.line, "source": record.text, "headline": headline})
-
-
-def refuse_taken(place: str, columns: Sequence[str], column: str) -> None:
-    """Refuse the name of a column that exists."""
-    if column in columns:
-        raise CorpusError(
-            f"{place}: the table already has a column {column!r}; name another with --column"
-        )
+    def _place(self, record: Record | InvalidRow) -> dict[str, object]:
+        return {"line": record.line, "source": record.text}
 
 
 def _in_order(place: str, record: Record, columns: tuple[str, ...]) -> list[object]:

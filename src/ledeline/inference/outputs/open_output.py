@@ -1,6 +1,6 @@
 """Open an output file in the format that its name says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from ledeline.corpus import InvalidRow
 from ledeline.corpus.delimited import Dialect
 from ledeline.corpus.inputs import FileInput, Input
 from ledeline.corpus.lines import COMPRESSION_SUFFIXES
+from ledeline.inference.outputs.added_columns import AddedColumn, headline_columns
 from ledeline.inference.outputs.line_formats import (
     Delimited,
     Format,
@@ -23,7 +24,6 @@ from ledeline.inference.outputs.parquet import ParquetTable, journal_path
 from ledeline.inference.outputs.resumable_file import ResumableFile
 
 TABLES: Final = (".jsonl", ".csv", ".tsv", ".parquet")
-COLUMN: Final = "headline"  # the default
 
 
 @contextmanager
@@ -32,16 +32,19 @@ def open_output(
     given: Input,
     column: str | None = None,
     *,
+    added: Sequence[AddedColumn] = (),
     as_json: bool = False,
     resume: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[ResumableFile | ParquetTable]:
     """Open a file for headlines, in the format that its name says, for one run at a time.
 
+    A table gets the columns ``added``; by default that of the headlines, which ``column`` names.
     An existing file is never overwritten: without ``resume`` it is refused. For a table, the input
     is first read through once if possible, so that a row that the format cannot hold is found
     before the work begins.
     """
+    added = added or headline_columns(column)
     _check_name(path, as_json=as_json)
     path = path.resolve()
     if isinstance(given, FileInput) and given.path.resolve() == path:
@@ -50,12 +53,12 @@ def open_output(
     full = CorpusError(f"{path}: the disk is full; make room and continue with --resume")
     with exclusive_lock(path, CorpusError), explain_full_disk(full):
         _check_exists(path, resume=resume)
-        with closing(_opened(path, given, column or COLUMN, as_json, progress)) as output:
+        with closing(_opened(path, given, added, as_json, progress)) as output:
             yield output
 
 
 def is_table(path: Path, *, as_json: bool) -> bool:
-    """Whether the output is the table of the input with a column added."""
+    """Whether the output is the table of the input with columns added."""
     return path.suffix.lower() in TABLES and not as_json
 
 
@@ -67,13 +70,15 @@ def check_output_options(
     resume: bool,
     explain: bool,
     n_best: int,
+    support_column: str | None = None,
 ) -> None:
     """Refuse options that have no effect, or that the output format cannot hold."""
     table = path is not None and is_table(path, as_json=as_json)
     if resume and path is None:
         raise ConfigError("--resume continues an output file; name it with --output")
-    if column is not None and not table:
-        raise ConfigError(f"--column {column}: only a table has columns; name one with --output")
+    for option, name in (("--column", column), ("--support-column", support_column)):
+        if name is not None and not table:
+            raise ConfigError(f"{option} {name}: only a table has columns; name one with --output")
     if explain and path is not None and not as_json:
         raise ConfigError("--explain is for the terminal; with --output, add --json")
     if n_best > 1 and table:
@@ -113,11 +118,11 @@ def _check_exists(path: Path, *, resume: bool) -> None:
 
 
 def _opened(
-    path: Path, given: Input, column: str, as_json: bool, progress: Progress
+    path: Path, given: Input, added: Sequence[AddedColumn], as_json: bool, progress: Progress
 ) -> ResumableFile | ParquetTable:
     if is_table(path, as_json=as_json) and path.suffix.lower() == ".parquet":
-        return ParquetTable(path, given, column)
-    form = _format(path, given, column, as_json)
+        return ParquetTable(path, given, added)
+    form = _format(path, given, added, as_json)
     if form.is_table and given.is_repeatable:
         records = track_progress(given.records(whole=True), "check", None, progress)
         for record in records:
@@ -126,7 +131,7 @@ def _opened(
     return ResumableFile(path, form)
 
 
-def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
+def _format(path: Path, given: Input, added: Sequence[AddedColumn], as_json: bool) -> Format:
     if as_json:
         return JsonLines()
     suffix = path.suffix.lower()
@@ -134,9 +139,9 @@ def _format(path: Path, given: Input, column: str, as_json: bool) -> Format:
         return PlainLines()
     dialect = _dialect(suffix, given)
     if suffix == ".jsonl":
-        return JsonTable(given.name, given.columns, column, dialect.line_end)
+        return JsonTable(given.name, given.columns, added, dialect.line_end)
     kind = suffix.removeprefix(".").upper()
-    return Delimited(kind, given.name, given.columns, column, dialect)
+    return Delimited(kind, given.name, given.columns, added, dialect)
 
 
 def _dialect(suffix: str, given: Input) -> Dialect:

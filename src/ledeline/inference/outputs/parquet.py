@@ -1,4 +1,4 @@
-"""A Parquet table. Nothing can be appended to one, so headlines first go to a journal.
+"""A Parquet table. Nothing can be appended to one, so results first go to a journal.
 
 The journal is a hidden file of JSON lines beside the table. A resumed run continues it.
 """
@@ -15,13 +15,12 @@ from ledeline.corpus.inputs import FileInput, Input
 from ledeline.corpus.records import SOURCE, Record, read_batches, read_records, read_schema
 from ledeline.corpus.tables import BATCH_ROWS, parquet_error
 from ledeline.inference.outputs import RecordResult, ResumePoint
-from ledeline.inference.outputs.line_formats import JournalLines, refuse_taken
+from ledeline.inference.outputs.added_columns import AddedColumn, refuse_taken
+from ledeline.inference.outputs.line_formats import JournalLines
 from ledeline.inference.outputs.resumable_file import ResumableFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-HEADLINE: Final = "headline"  # in the journal
 
 
 def journal_path(path: Path) -> Path:
@@ -30,20 +29,21 @@ def journal_path(path: Path) -> Path:
 
 
 class ParquetTable:
-    """The table of the input with a column added; the other columns keep their types."""
+    """The table of the input with columns added; the other columns keep their types."""
 
     needs_whole_records: Final = False  # the input is read again at the end
 
-    def __init__(self, path: Path, given: Input, column: str) -> None:
+    def __init__(self, path: Path, given: Input, added: Sequence[AddedColumn]) -> None:
         if given.file_format != "txt" and not given.is_repeatable:
             raise CorpusError(
                 f"{path}: a table from {given.name} cannot become Parquet, because it would be "
                 "read twice; name a file with --input, or write .jsonl"
             )
-        refuse_taken(given.name, given.columns, column)
-        self._path, self._given = path, given
-        self._journal = ResumableFile(journal_path(path), JournalLines())
-        self._schema = _with_column(given, _schema(given), column)
+        refuse_taken(given.name, given.columns, added)
+        self._path, self._given, self._added = path, given, added
+        self._journal = ResumableFile(journal_path(path), JournalLines(added))
+        self._input_schema = _schema(given)
+        self._schema = _with_columns(given, self._input_schema, added)
         self._is_complete = False
 
     def resume(self, records: Iterator[Record | InvalidRow]) -> ResumePoint:
@@ -81,50 +81,53 @@ class ParquetTable:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        headlines = self._journal_fields(HEADLINE)
+        results = self._journal_rows()
         with (
             atomic_write(self._path) as part,
             pq.ParquetWriter(part, self._schema, compression="zstd") as writer,
         ):
             for batch in self._batches():
-                column = pa.array(islice(headlines, len(batch)), pa.string())
-                if len(column) != len(batch):
+                rows = list(islice(results, len(batch)))
+                if len(rows) != len(batch):
                     raise self._input_changed()
-                writer.write_batch(pa.record_batch([*batch.columns, column], schema=self._schema))
-            if next(headlines, None) is not None:
+                new = [
+                    pa.array([row[one.key] for row in rows], one.arrow_type())
+                    for one in self._added
+                ]
+                writer.write_batch(pa.record_batch([*batch.columns, *new], schema=self._schema))
+            if next(results, None) is not None:
                 raise self._input_changed()
 
     def _input_changed(self) -> CorpusError:
         return CorpusError(
             f"{self._given.name} changed while it was read: it has another number of records; the "
-            f"headlines are in {journal_path(self._path)}"
+            f"results are in {journal_path(self._path)}"
         )
 
-    def _journal_fields(self, field: str) -> Iterator[str]:
-        records = read_records(journal_path(self._path), field)
-        return (record.text for record in records if isinstance(record, Record))
+    def _journal_rows(self) -> Iterator[dict[str, Any]]:
+        return (record.row for record in _valid(read_records(journal_path(self._path), SOURCE)))
 
     def _batches(self) -> Iterator["pa.RecordBatch"]:
-        """The table without the new column."""
+        """The table without the new columns."""
         given = self._given
         if not isinstance(given, FileInput) or given.file_format == "txt":
-            rows: Iterator[Sequence[Any]] = ((text,) for text in self._journal_fields(SOURCE))
+            rows: Iterator[Sequence[Any]] = ((row[SOURCE],) for row in self._journal_rows())
         elif given.file_format == "parquet":
             yield from read_batches(given.path, given.field)
             return
         else:
             records = _valid(given.records(whole=True))
-            rows = (_in_order(record, self._schema.names[:-1]) for record in records)
+            rows = (_in_order(record, self._input_schema.names) for record in records)
         while chunk := list(islice(rows, BATCH_ROWS)):
-            yield _batch(chunk, self._schema)
+            yield _batch(chunk, self._input_schema)
 
 
 def _batch(rows: list[Sequence[Any]], schema: "pa.Schema") -> "pa.RecordBatch":
     import pyarrow as pa
 
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=False)]
-    return pa.record_batch(arrays, names=schema.names[:-1])
+    arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
+    return pa.record_batch(arrays, names=schema.names)
 
 
 def _valid(records: Iterator[Record | InvalidRow]) -> Iterator[Record]:
@@ -184,13 +187,14 @@ def _inferred_schema(given: FileInput) -> "pa.Schema":
     return schema
 
 
-def _with_column(given: Input, schema: "pa.Schema", column: str) -> "pa.Schema":
-    """Add the column of headlines, and check that Parquet can hold the others."""
+def _with_columns(given: Input, schema: "pa.Schema", added: Sequence[AddedColumn]) -> "pa.Schema":
+    """Add the new columns, and check that Parquet can hold the others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    refuse_taken(given.name, schema.names, column)
-    schema = schema.append(pa.field(column, pa.string()))
+    refuse_taken(given.name, schema.names, added)
+    for one in added:
+        schema = schema.append(pa.field(one.name, one.arrow_type()))
     try:
         pq.ParquetWriter(pa.BufferOutputStream(), schema).close()
     except pa.ArrowException as error:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 from ledeline.corpus import InvalidRow
+from ledeline.corpus.lines import json_line
 from ledeline.corpus.records import Record
+from ledeline.inference.checks.check import Check
 from ledeline.inference.outputs import RecordResult, ResumePoint
 from ledeline.inference.outputs.line_formats import JsonLines, PlainLines
 
@@ -52,10 +54,13 @@ class TerminalLines:
     def _print(self, result: RecordResult) -> None:
         from rich.text import Text
 
-        best, *others = result.headline.alternatives or (result.headline,)
-        self._console.print(Text(best.text, style="bold"), soft_wrap=True)
-        for one in others:
-            line = Text(f"{one.score:7.2f}  ", style="dim").append(one.text)
+        from ledeline.inference.display import headline_text, percent
+
+        headline = result.headline
+        self._console.print(headline_text(headline) if headline else "", soft_wrap=True)
+        for one in headline.alternatives[1:]:
+            support = "" if one.support is None else f"{percent(one.support):>5}  "
+            line = Text(f"{one.score:7.2f}  {support}", style="dim").append(one.text)
             self._console.print(line, soft_wrap=True)
 
 
@@ -68,3 +73,19 @@ def open_standard_output(stdout: TextIO, *, as_json: bool, explain: bool) -> Sta
     from rich.console import Console
 
     return StandardOutput(stdout.buffer, TerminalLines(Console(file=stdout), explain=explain))
+
+
+def open_pair_output(stdout: TextIO, *, as_json: bool) -> StandardOutput:
+    """For pairs that were checked: lines of JSON for programs, else formatted for people."""
+    if as_json:
+        return StandardOutput(stdout.buffer, _pair_line)
+    from rich.console import Console
+
+    return StandardOutput(stdout.buffer, TerminalLines(Console(file=stdout), explain=True))
+
+
+def _pair_line(result: RecordResult) -> bytes:
+    """A pair and its check."""
+    lede, headline = result.headline.source, result.headline.text
+    check = Check(result.headline.support, result.headline.doubts)
+    return json_line({"lede": lede, "headline": headline} | check.as_dict()).encode()
