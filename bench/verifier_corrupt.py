@@ -27,19 +27,23 @@ _JOINTS: Final = frozenset(
 )
 _OPPOSITES: Final = [
     tuple(pair.split("/"))
-    for pair in """win/lose wins/loses won/lost rise/fall rises/falls rose/fell up/down more/less
-    before/after for/against with/without approve/reject approved/rejected approves/rejects
-    support/oppose supports/opposes supported/opposed increase/decrease increased/decreased
-    higher/lower high/low first/last first/second second/third over/under from/to above/below
-    gain/loss gains/losses arrested/released guilty/innocent accept/refuse accepted/refused
-    open/close opened/closed begin/end began/ended buy/sell bought/sold his/her he/she
-    man/woman men/women son/father daughter/mother brother/sister husband/wife by/to by/with beat/lose beats/loses
-    could/did may/will alive/dead join/leave joined/left best/worst early/late largest/smallest
-    Democrats/Republicans Democratic/Republican Monday/Thursday Tuesday/Friday Wednesday/Sunday
-    January/June February/July March/August April/September May/October north/south east/west
-    northern/southern eastern/western million/billion thousands/hundreds old/new young/old
-    son/brother mother/wife injured/killed killed/wounded confirmed/denied confirms/denies all/some
-    always/never ahead/behind day/week week/month month/year years/months hours/minutes""".split()
+    for pair in """
+    win/lose wins/loses won/lost rise/fall rises/falls rose/fell up/down more/less
+    before/after for/against with/without approve/reject approved/rejected
+    approves/rejects support/oppose supports/opposes supported/opposed increase/decrease
+    increased/decreased higher/lower high/low first/last first/second second/third
+    over/under from/to above/below gain/loss gains/losses arrested/released
+    guilty/innocent accept/refuse accepted/refused open/close opened/closed begin/end
+    began/ended buy/sell bought/sold his/her he/she man/woman men/women son/father
+    daughter/mother brother/sister husband/wife by/to by/with beat/lose beats/loses
+    could/did may/will alive/dead join/leave joined/left best/worst early/late
+    largest/smallest Democrats/Republicans Democratic/Republican Monday/Thursday
+    Tuesday/Friday Wednesday/Sunday January/June February/July March/August
+    April/September May/October north/south east/west northern/southern eastern/western
+    million/billion thousands/hundreds old/new young/old son/brother mother/wife
+    injured/killed killed/wounded confirmed/denied confirms/denies all/some always/never
+    ahead/behind day/week week/month month/year years/months hours/minutes
+    """.split()
 ]
 _OPPOSITE: Final = {a: b for one in _OPPOSITES for a, b in (one, one[::-1])}
 _AUXILIARIES: Final = frozenset("is are was were has have will".split())

@@ -116,7 +116,8 @@ class BeamSearch:
         """The n-best list of each source; of one that was given up, whatever had ended."""
         if not self._history:
             return [[] for _ in self._all_max_steps]
-        return read_hypotheses(self._history, self._all_max_steps, self._config.n_best)
+        limits, number = self._all_max_steps, self._config.n_best
+        return read_hypotheses(self._history, limits, number, paths=self._seen is not None)
 
     @torch.inference_mode()
     def seen(self, source: int, found: Sequence[Hypothesis]) -> tuple[Tensor, Tensor] | None:
@@ -124,20 +125,15 @@ class BeamSearch:
 
         The source's values (I, H), with those of padding, and the states (N, J, H) of the steps.
         """
-        if self._seen is None or not found:
+        paths = [one.path.slots for one in found if one.path is not None]
+        if self._seen is None or not paths:
             return None
-        width = max(len(one.slots) for one in found)
-        rows = [np.flatnonzero(step.sources == source) for step in self._history[:width]]
-        states = torch.stack(
-            [
-                seen[int(row[0]), [one.slots[j] if j < len(one.slots) else 0 for one in found]]
-                if len(row)
-                else seen.new_zeros(len(found), seen.shape[-1])
-                for j, (seen, row) in enumerate(zip(self._seen_states, rows, strict=False))
-            ],
-            1,
-        )
-        return self._seen.source_values(self._seen_memory)[source], states
+        states = []
+        for j in range(max(map(len, paths))):
+            (row,) = np.flatnonzero(self._history[j].sources == source)
+            slots = [path[j] if j < len(path) else 0 for path in paths]
+            states.append(self._seen_states[j][int(row), slots])
+        return self._seen.source_values(self._seen_memory)[source], torch.stack(states, 1)
 
     @torch.inference_mode()
     def step(self) -> None:

@@ -24,13 +24,19 @@ class Hypothesis(NamedTuple):
     ids: tuple[int, ...]  # without <eos>
     cost: float  # -log p of all of it, <eos> counted
     truncated: bool = False  # it reached the limit of steps; its cost has no <eos>
-    slots: tuple[int, ...] = ()  # of its beginnings: which slot each step extended
-    logs: tuple[float, ...] = ()  # log p of each sub-word and of <eos>
+    path: "Path | None" = None  # how it came about, where that is kept
 
     @property
     def score(self) -> float:
         """Mean log-probability, by which headlines of different lengths are compared."""
         return -self.cost / max(1, len(self.ids) + (not self.truncated))
+
+
+class Path(NamedTuple):
+    """How search came to a hypothesis, step by step; the last one wrote <eos>."""
+
+    slots: tuple[int, ...]  # which slot was extended
+    logs: tuple[float, ...]  # log p of what was written
 
 
 class TopK(NamedTuple):
@@ -48,7 +54,9 @@ class Step(NamedTuple):
     selected: TopK
 
 
-def read_hypotheses(steps: Sequence[Step], limits: Ids, n_best: int) -> list[list[Hypothesis]]:
+def read_hypotheses(
+    steps: Sequence[Step], limits: Ids, n_best: int, *, paths: bool = False
+) -> list[list[Hypothesis]]:
     """The n-best list of each source; limits (B,) are the largest numbers of steps."""
     selected = _gather(steps, len(limits))
     finished = (selected.words == EOS) & (selected.totals > -np.inf)
@@ -58,13 +66,24 @@ def read_hypotheses(steps: Sequence[Step], limits: Ids, n_best: int) -> list[lis
     starts = np.searchsorted(sources, np.arange(len(limits)))
     best = ranked[np.arange(len(ranked)) - starts[sources] < n_best]
     lists: list[list[Hypothesis]] = [[] for _ in limits]
-    _append_hypotheses(lists, selected, sources[best], lengths[best], slots[best], truncated=False)
+    some = _Ends(sources[best], lengths[best], slots[best], truncated=False)
+    _append_hypotheses(lists, selected, some, paths=paths)
     unfinished = np.flatnonzero(~finished.any((1, 2)) & (limits <= selected.words.shape[1]))
     last = selected.totals[unfinished, limits[unfinished] - 1] > -np.inf  # (B, K)
     has_some = last.any(1)
     unfinished, first = unfinished[has_some], last[has_some].argmax(1)
-    _append_hypotheses(lists, selected, unfinished, limits[unfinished] - 1, first, truncated=True)
+    some = _Ends(unfinished, limits[unfinished] - 1, first, truncated=True)
+    _append_hypotheses(lists, selected, some, paths=paths)
     return lists
+
+
+class _Ends(NamedTuple):
+    """Where hypotheses end."""
+
+    sources: Ids
+    steps: Ids
+    slots: Ids
+    truncated: bool
 
 
 class _AllSteps(NamedTuple):
@@ -95,15 +114,10 @@ def _gather(steps: Sequence[Step], num_sources: int) -> _AllSteps:
 
 
 def _append_hypotheses(
-    lists: list[list[Hypothesis]],
-    selected: _AllSteps,
-    sources: Ids,
-    steps: Ids,
-    slots: Ids,
-    *,
-    truncated: bool,
+    lists: list[list[Hypothesis]], selected: _AllSteps, ends: _Ends, *, paths: bool
 ) -> None:
     """Append the headlines whose last words were selected at these steps and slots."""
+    sources, steps, slots, truncated = ends
     costs = (-selected.totals[sources, steps, slots]).tolist()
     shape = len(sources), int(steps.max(initial=-1)) + 1
     ids, extended = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -114,13 +128,11 @@ def _append_hypotheses(
         ids[active, j], totals[active, j + 1] = selected.words[at], selected.totals[at]
         extended[active, j] = slots[active] = selected.parents[at]
     lengths = (steps + truncated).tolist()  # without <eos>
-    logs = np.diff(totals, axis=1).tolist()
-    rows = zip(
-        sources.tolist(), ids.tolist(), extended.tolist(), logs, lengths, steps.tolist(), costs,
-        strict=True,
-    )  # fmt: skip
-    for source, row, path, each, length, step, cost in rows:
-        some = slice(step + 1)
-        lists[source].append(
-            Hypothesis(tuple(row[:length]), cost, truncated, tuple(path[some]), tuple(each[some]))
-        )
+    rows = zip(sources.tolist(), ids.tolist(), lengths, costs, strict=True)
+    for row, (source, own, length, cost) in enumerate(rows):
+        path = None
+        if paths:
+            some = slice(steps[row] + 1)
+            logs = np.diff(totals[row, : steps[row] + 2])
+            path = Path(tuple(extended[row, some].tolist()), tuple(logs.tolist()))
+        lists[source].append(Hypothesis(tuple(own[:length]), cost, truncated, path))
