@@ -68,10 +68,11 @@ COLUMNS: Final = (
 
 def price_of(headliner: Headliner, asked: HeadlinesRequest) -> float:
     """The price of a request."""
-    options = asked.options()
+    options = headliner.resolve_options(asked.options())
     sources = headliner.read(asked.texts, options)
-    explained = {"explain": asked.explain, "heat_map": asked.heat_map}
-    return sum(one.most for one in text_prices(sources, options.search, **explained))
+    followed = not headliner.is_known_to_verifier
+    prices = text_prices(sources, options, heat_map=asked.heat_map, followed=followed)
+    return sum(one.most for one in prices)
 
 
 async def measure(options: argparse.Namespace, headliner: Headliner, rows: Rows) -> None:

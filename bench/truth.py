@@ -4,6 +4,7 @@
     python bench/truth.py compare bench/truth/*.jsonl --a beam20 --b ranked
     python bench/truth.py detect bench/truth/*.jsonl --pairs valid.parquet [--detector NAME ...]
         [--part test] [--writer NAME ...] [--figure risk.svg]
+    python bench/truth.py choose bench/truth/train.jsonl --pairs valid.parquet --held-out
     python bench/truth.py convert judged.jsonl --labels labels.jsonl --pairs pairs.jsonl
 
 The files have a headline a line with the labels of one or two blind readings; truth_labels.py says
@@ -16,6 +17,8 @@ Detectors: `support` is that of `ledeline check`, with its doubts; `score` the m
 the model gives the headline; `overlap` the share of its words that the lede has; `file:PATH` reads
 lines of {"lede": hash, "headline": text, "support": number}, also with "doubts". `detect` leaves
 publishers' headlines out unless --writer names them; the figure has their share as a line.
+`choose` lets rankings choose among the labelled headlines of each lede, in the order of the file;
+--held-out takes only ledes that the verifier was not trained on.
 `convert` makes such files of one that has the ledes themselves, with label_a, kind_a, words_a and
 so on; it is text of others, so keep what it writes to yourself.
 """
@@ -38,6 +41,7 @@ from ledeline.core.errors import LedelineError, ScoreError
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.report.numbers import plural
 from machine import described
+from truth_choice import choice_tables, choose, is_held_out
 from truth_figure import risk_figure
 from truth_labels import PARTS, PUBLISHER, convert, find, load
 from truth_stats import NUM_DRAWS, SEED
@@ -90,6 +94,13 @@ def run_detect(options: argparse.Namespace) -> None:
         drawing = risk_figure(curves, publishers, options.target)
         with atomic_write(options.figure) as path:
             path.write_text(drawing, encoding="utf-8")
+
+
+def run_choose(options: argparse.Namespace) -> None:
+    judged = load(options.labels, options.part)
+    kept = [one for one in judged if not options.held_out or is_held_out(one.lede)]
+    found = choose(find(kept, options.pairs).items)
+    show(options, found, lambda: choice_tables(found))
 
 
 def run_convert(options: argparse.Namespace) -> None:
@@ -167,6 +178,10 @@ def parsers() -> argparse.ArgumentParser:
     detecting.add_argument("--model", type=Path, default=Path(SHIPPED_NAME), help="for score")
     detecting.add_argument("--figure", type=svg, help="risk against coverage, .svg")
     detecting.set_defaults(run=run_detect)
+    choosing = commands.add_parser("choose", parents=[labelled, shared])
+    choosing.add_argument("--pairs", nargs="+", type=Path, required=True, metavar="TABLE")
+    choosing.add_argument("--held-out", action="store_true", help="not those it was trained on")
+    choosing.set_defaults(run=run_choose)
     converting = commands.add_parser("convert", parents=[shared])
     converting.add_argument("judged", type=Path, metavar="JUDGED")
     converting.add_argument("--labels", type=Path, required=True)
@@ -191,6 +206,7 @@ def tiny_commands() -> list[list[str]]:
         ["compare", labels, "--a", "beam20", "--b", "ranked", *draws],
         [*detect, "--figure", str(truth.figure)],
         [*detect, "--target", "unsupported", "--writer", PUBLISHER, "--json"],
+        ["choose", labels, "--pairs", str(truth.pairs)],
     ]
 
 
@@ -201,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     every = [parser.parse_args(one) for one in tiny_commands()] if is_quick else []
     for options in every or [parser.parse_args(arguments)]:
         if not options.command:
-            parser.error("name a command: count, compare, detect or convert")
+            parser.error("name a command: count, compare, detect, choose or convert")
         try:
             options.run(options)
         except (LedelineError, OSError) as error:

@@ -57,15 +57,15 @@ def shares(judged: Sequence[Judged]) -> Facts:
     found: Facts = {"n": number, "readings": []}
     for reading in range(num_readings):
         read = [one.labels[reading] for one in judged if reading < len(one.labels)]
-        found["readings"].append(_each_label(Counter(read), len(read)))
+        found["readings"].append(each_label(Counter(read), len(read)))
     together = {label: sum(one.is_all(label) for one in judged) for label in LABELS}
-    found["all"] = _each_label(together, number)
+    found["all"] = each_label(together, number)
     means = {label: sum(one.share(label) for one in judged) for label in LABELS}
-    found["mean"] = _each_label(means, number)
+    found["mean"] = each_label(means, number)
     return found
 
 
-def _each_label(counts: Any, number: int) -> Facts:
+def each_label(counts: Any, number: int) -> Facts:
     return {
         label: {"count": counts[label], "n": number, **_share(counts[label], number)}
         for label in LABELS

@@ -2,15 +2,15 @@
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ledeline.config import SearchConfig
-from ledeline.core.steps import Steps
+from ledeline.core.steps import run_steps
 from ledeline.data.dataset import padded
-from ledeline.inference.checks.followed import follow
+from ledeline.inference.checks.followed import AskedIds, follow
 from ledeline.inference.checks.pair_words import stem_of
 from ledeline.model.verifier import KINDS, LABELS, PairView
 from ledeline.runtime.engine import Engine
@@ -20,7 +20,6 @@ from ledeline.text.tokenizer import Tokenizer
 from truth_labels import FoundLabel
 from verifier_corrupt import corrupt
 
-T = TypeVar("T")
 LEDES_AT_ONCE = 32
 MAX_LEDE, MAX_HEADLINE = 127, 48  # sub-words
 BEAM, MAX_WRITTEN = 5, 40  # of headlines of changed ledes
@@ -42,15 +41,6 @@ class ChangedPair(NamedTuple):
 
     lede: PairView
     changed: PairView
-
-
-def run(steps: Steps[T]) -> T:
-    """All steps at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 def compact(view: PairView) -> PairView:
@@ -97,13 +87,13 @@ def labelled_groups(
     for start in range(0, len(ledes), LEDES_AT_ONCE):
         some = [(lede, by_lede[lede]) for lede in ledes[start : start + LEDES_AT_ONCE]]
         asked = [
-            (
+            AskedIds(
                 tokenizer.encode(tokenizer.words(lede))[:MAX_LEDE],
                 [_headline_ids(one.headline, tokenizer) for one in own],
             )
             for lede, own in some
         ]
-        views = run(follow(engine, asked))
+        views = run_steps(follow(engine, asked))
         groups += [
             _group(compact(view), own, tokenizer)
             for view, (_, own) in zip(views, some, strict=True)
@@ -167,7 +157,10 @@ def changed_pairs(
     pairs = []
     for lede, other, a, b in zip(*sources, *written, strict=True):
         if _differ(lede, other, a, b):
-            views = run(follow(engine, [(lede, [a, b])])), run(follow(engine, [(other, [b, a])]))
+            views = (
+                run_steps(follow(engine, [AskedIds(lede, [a, b])])),
+                run_steps(follow(engine, [AskedIds(other, [b, a])])),
+            )
             pairs.append(ChangedPair(*(compact(one) for (one,) in views)))
     return pairs
 

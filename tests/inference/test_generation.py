@@ -1,6 +1,7 @@
 """Headlines a step at a time: put aside, interleaved, given up."""
 
 import gc
+import time
 import weakref
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 from cpu_facts import same_bits_in_any_batch
 from ledeline.config import SearchConfig
 from ledeline.inference.attribution import spm_weights
+from ledeline.inference.checks.checker import MAX_HEADLINE
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.options import Options
-from ledeline.search import BeamSearch
+from ledeline.search import BeamSearch, Hypothesis
 from ledeline.synth.newsroom import generate
+from ledeline.text.subwords import UNK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 LEDES = [story.lede for story in generate(4, 7)]
@@ -105,3 +108,30 @@ def test_a_repeated_type_belongs_to_the_place_with_most_attention() -> None:
         best = np.where(same, attention[:, None, :], -1).argmax(-1)
         expected = np.where(best == np.arange(len(source)), q[:, source], 0)
         assert (spm_weights(q[:, source], source.tolist(), attention) == expected).all()
+
+
+def test_of_those_with_unknown_words_as_many_are_ranked_as_asked_for(headliner: Headliner) -> None:
+    """Each of them takes a second pass, and nobody pays for more."""
+    generation = headliner.begin(headliner.read(["Rain fell."]), OPTIONS)  # n_best is 2
+    plain, odd = Hypothesis((7, 8), -1.0), Hypothesis((7, UNK), -1.0)
+    found = [odd, plain, odd, odd, plain, odd]
+    assert generation._ranked_ones(found) == [odd, plain, odd, plain]
+
+
+def test_checks_take_short_steps_and_little_memory() -> None:
+    """Whatever the text: here many numbers, in it and in long headlines."""
+    headliner = Headliner.load(device="cpu")
+    headliner.checker()  # loads it, as the server does beforehand
+    text = " ".join(map(str, range(3000)))[:5000]
+    search = SearchConfig(beam=20, min_length=100, max_length=100)
+    generation = headliner.begin(headliner.read([text]), Options(search=search))
+    longest, kept = 0.0, 0
+    while not generation.done:
+        began = time.thread_time()
+        generation.advance()
+        longest = max(longest, time.thread_time() - began)
+        if generation._search is not None:
+            kept = max(kept, len(generation._search._seen_states))
+    assert longest < 0.5  # it takes a tenth of that; all at once would take seconds
+    assert kept == MAX_HEADLINE + 1
+    assert generation.headlines[0] is not None

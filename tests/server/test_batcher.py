@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ledeline.config import SearchConfig
+from ledeline.inference.checks.check import Check
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Options
 from ledeline.inference.source_text import SourceText
@@ -28,7 +29,7 @@ class Story:
     """Headlines in the making: two steps, or one that waits until it may go on."""
 
     def __init__(self, writer: "Writer", texts: tuple[str, ...]) -> None:
-        self.done, self.headlines = False, list[Headline | None]([None] * len(texts))
+        self.done, self.results = False, list[Headline | None]([None] * len(texts))
         self._writer, self._texts, self._steps = writer, texts, 0
         self.given_up: set[int] = set()
 
@@ -43,7 +44,7 @@ class Story:
             self.done = True
             for row, text in enumerate(self._texts[: self._writer.most_answers]):
                 if row not in self.given_up:
-                    self.headlines[row] = Headline(text, f"{text}!")
+                    self.results[row] = Headline(text, f"{text}!")
 
     def give_up(self, rows: Collection[int]) -> None:
         self.given_up |= set(rows)
@@ -56,7 +57,7 @@ class Writer:
 
     def __init__(self) -> None:
         self.batches: list[tuple[str, ...]] = []
-        self.options: list[Options] = []
+        self.options: list[Options | None] = []
         self.given_up: list[str] = []
         self.threads: set[str] = set()
         self.num_steps = 0
@@ -66,14 +67,15 @@ class Writer:
         self.fails: Callable[[Sequence[str]], bool] = lambda _: False
         self.steps_of: Callable[[Sequence[str]], int] = lambda _: 2
 
-    def begin(self, ledes: Sequence[SourceText], options: Options) -> Story:
-        texts = tuple(str(one.text) for one in ledes)
+    def begin(self, texts: Sequence[Any], options: Options | None) -> Story:
+        texts = tuple(str(one.text) for one in texts)
         self.batches.append(texts)
         self.options.append(options)
         return Story(self, texts)
 
-    def encode(self, headline: Headline, *, heat_map: bool) -> bytes:
-        return headline.text.encode() + b"?" * heat_map
+    def encode(self, result: Headline | Check, *, heat_map: bool) -> bytes:
+        assert isinstance(result, Headline)
+        return result.text.encode() + b"?" * heat_map
 
 
 class Watcher:
@@ -576,7 +578,7 @@ class TestFailures:
         async def story(desk: Desk) -> None:
             desk.writer.most_answers = 0
             for _ in range(2):
-                with pytest.raises(RuntimeError, match="no headline"):
+                with pytest.raises(RuntimeError, match="no result"):
                     await desk.call("a", "b")
             desk.writer.most_answers = None
             assert await desk.call("c") == ["c!"]

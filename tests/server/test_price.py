@@ -1,20 +1,30 @@
 """The price of a request, and the limits of a caller."""
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("uvicorn")
 
 from ledeline.config import SearchConfig
 from ledeline.config.section import BadValue
+from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
 from ledeline.server.callers import CallerLimits, TooManyRequests
-from ledeline.server.price import TooDear, check_min_length, check_price, text_price
+from ledeline.server.price import (
+    TooDear,
+    check_min_length,
+    check_price,
+    pair_price,
+    text_price,
+    text_prices,
+)
 from ledeline.server.settings import CallersConfig, LimitsConfig
 
 BEAM_20 = SearchConfig()
 
 
-def most(num_subwords: int, search: SearchConfig = BEAM_20, **more: bool) -> float:
+def most(num_subwords: int, search: SearchConfig = BEAM_20, **more: Any) -> float:
     return text_price(num_subwords, search, **more).most
 
 
@@ -43,13 +53,53 @@ class TestPrice:
 
     def test_usual_requests_are_allowed(self) -> None:
         limits = LimitsConfig()
-        assert limits.texts * most(50) < limits.price
-        assert most(512, heat_map=True) < limits.price
+        assert limits.texts * most(50, num_checked=20) < limits.price
+        assert most(512, heat_map=True, num_checked=20) < limits.price
+        assert limits.texts * pair_price(50, 20).most < limits.price
 
     def test_above_the_limit_both_are_named(self) -> None:
         check_price(100.0, 100)
         with pytest.raises(TooDear, match="the request costs 101, and 100 is the limit; send"):
             check_price(101.0, 100)
+
+
+class TestChecks:
+    def test_each_headline_that_is_checked_costs(self) -> None:
+        plain, some, all_ = (most(40, num_checked=number) for number in (0, 5, 20))
+        assert plain < some < all_
+        assert 1.2 < all_ / plain < 1.5  # about a third more
+        assert most(40, num_checked=5, followed=True) > some
+
+    def test_no_more_of_a_headline_costs_than_is_read(self) -> None:
+        def of_checks(length: int) -> float:
+            search = SearchConfig(max_length=length)
+            return most(300, search, num_checked=20) - most(300, search)
+
+        assert of_checks(20) < of_checks(63) == pytest.approx(of_checks(500))
+
+    @pytest.mark.parametrize(
+        ("options", "number"),
+        [
+            ({"check": False, "rank": "score"}, 0),
+            ({"check": True, "rank": "score"}, 2),
+            ({"check": True, "rank": "support"}, 7),
+        ],
+    )
+    def test_as_many_are_checked_as_are_ranked(self, options: Any, number: int) -> None:
+        search, sources = SearchConfig(beam=7, n_best=2), [SourceText("a", ids=(5,) * 40)]
+        (found,) = text_prices(
+            sources, Options(search=search, **options), heat_map=False, followed=False
+        )
+        assert found == text_price(40, search, num_checked=number)
+
+    def test_a_pair_costs_by_both_of_its_texts(self) -> None:
+        assert pair_price(40, 10).most < pair_price(41, 10).most < pair_price(41, 11).most
+        assert pair_price(0, 10).most == pair_price(40, 0).most == 1
+        assert pair_price(40, 10).expected == pair_price(40, 10).most
+
+    def test_what_to_do_is_said(self) -> None:
+        with pytest.raises(TooDear, match="101, and 100 is the limit; send fewer pairs"):
+            check_price(101.0, 100, "send fewer pairs")
 
 
 class TestMinLength:

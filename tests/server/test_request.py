@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ledeline.config import SearchConfig
 from ledeline.config.section import BadValue, at_least, fields, section
+from ledeline.inference.options import Options
 from ledeline.server import schemas
 from ledeline.server.settings import LimitsConfig
 
@@ -41,6 +42,24 @@ def test_they_reach_the_search() -> None:
     assert schemas.request_schema(LIMITS)(texts=["a"]).options().search == SearchConfig(beam=7)
     with pytest.raises(BadValue, match="max_length = 2: must be at least min_length, 3"):
         schemas.request_schema(LIMITS)(texts=["a"], min_length=3, max_length=2).options()  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", schemas.CHECK_OPTIONS)
+def test_the_options_of_the_check_are_fields(name: str) -> None:
+    key = next(key for key in fields(Options) if key.name == name)
+    found = PROPERTIES[name]
+    assert (found["description"], found["default"]) == (key.doc, None)
+    if name == "min_support":
+        assert (found["anyOf"][0]["minimum"], found["anyOf"][0]["maximum"]) == (0, 1)
+
+
+def test_they_reach_the_options() -> None:
+    given: dict[str, Any] = {"check": True, "rank": "score", "constrain": True, "min_support": 0.5}
+    request: Any = schemas.request_schema(LIMITS)
+    assert request(texts=["a"], **given).options() == Options(search=SearchConfig(beam=7), **given)
+    for key, value in (("rank", "support"), ("min_support", 0.5)):
+        with pytest.raises(BadValue, match=f"{key} = .*: needs check"):
+            request(texts=["a"], check=False, **{key: value}).options()
 
 
 @section

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from ledeline.config import SearchConfig
+from ledeline.inference.checks.checking import PairText
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
 from ledeline.server.schedule import FairSchedule, QueuedRequest, Slice, SliceLimits
@@ -32,7 +33,8 @@ def request(
 
 def names(batch: Slice | None) -> list[str]:
     assert batch is not None
-    return [str(one.source.text) for one in batch.texts]
+    sources = [one.source for one in batch.texts]
+    return [str(one.text) for one in sources if isinstance(one, SourceText)]
 
 
 def scheduled(*requests: QueuedRequest, limits: SliceLimits = WIDE, **more: float) -> FairSchedule:
@@ -84,6 +86,19 @@ class TestTogether:
         other = Options(search=SearchConfig(beam=3))
         requests = request("a"), request("b", options=other), request("c", heat_map=True)
         assert sorted(all_slices(scheduled(*requests))) == [["a"], ["b"], ["c"]]
+
+    def test_pairs_are_not_searched_and_have_limits_of_their_own(self) -> None:
+        pairs = QueuedRequest("one", None, False, 100.0, 0.0)
+        for name in "bcdef":
+            pairs.add(PairText(name, "", (5,) * 10, (5,)), 100.0)
+        schedule = FairSchedule(WIDE, 0.0, 100, 4, SliceLimits(16, 25, 2))
+        schedule.add(request("a", "a"))
+        schedule.add(pairs)
+        found = []
+        while (batch := schedule.next(1.0).batch) is not None:
+            found.append((batch.options is None, len(batch.texts)))
+            schedule.finish(batch)
+        assert sorted(found) == [(False, 2), (True, 1), (True, 2), (True, 2)]
 
     def test_single_texts_of_many_requests_go_together(self) -> None:
         schedule = scheduled(*(request(str(number)) for number in range(20)))

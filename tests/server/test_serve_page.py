@@ -55,21 +55,28 @@ def shape(value: Any) -> Any:
 
 def test_the_requests_are_answered_as_it_says(base: str) -> None:
     commands = [one for text in COMMANDS for one in curl_commands(text)]
-    first, headlines, model = [command.replace(ADDRESS, base) for command in commands]
+    first, headlines, check, model = [command.replace(ADDRESS, base) for command in commands]
     assert fetch(curl_request(first)).status == 401
     documented = [json.loads(text) for text in of("json")]
-    assert len(documented) == 2
+    assert len(documented) == 3
 
     found = json.loads(fetch(curl_request(headlines, VARIABLES)).text)["headlines"]
     said = documented[0]["headlines"]
     for headline in (said[0], found[0]):
         headline["warnings"] = []  # the test's model has some
+    for headline in (said[0], *said[0]["alternatives"]):
+        assert 0 <= headline.pop("support") <= 1  # only those of the bundled model are checked
+        assert headline.pop("doubts") == []
     assert [shape(one) for one in found] == [shape(one) for one in said]
     assert found[1] == said[1]
 
+    checks = json.loads(fetch(curl_request(check, VARIABLES)).text)
+    assert shape(checks) == shape(documented[1])
+    assert checks["checks"][0]["doubts"] == documented[1]["checks"][0]["doubts"]
+
     about = json.loads(fetch(curl_request(model, VARIABLES)).text)
-    assert shape(about) == shape(documented[1])
-    assert about["limits"] == documented[1]["limits"]
+    assert shape(about) == shape(documented[2])
+    assert about["limits"] == documented[2]["limits"]
 
 
 def test_the_first_request_needs_no_token(model_folder: Path) -> None:

@@ -15,7 +15,7 @@ from ledeline.core.steps import Steps
 from ledeline.data.dataset import padded
 from ledeline.inference.attribution import AttributionWeights, Tracer, attribution_steps
 from ledeline.inference.checks.check import Check
-from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.checker import MAX_HEADLINE, Checker
 from ledeline.inference.checks.followed import searched_view
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import ComposedCandidate, Composer
@@ -134,6 +134,7 @@ class Generation:
             replace(config, n_best=config.beam) if is_ranked else config,
             forbidden,
             keep_states=bool(self._options.check) and self._model.known_to_verifier,
+            max_states=MAX_HEADLINE + 1,
         )
         self._search = running
         self._tell_search()

@@ -154,6 +154,11 @@ class Headliner:
         """What checks headlines; it is loaded when it is first needed."""
         return self._model.checker()
 
+    @property
+    def is_known_to_verifier(self) -> bool:
+        """Whether checks can use what the search saw; else each headline is read once more."""
+        return self._model.known_to_verifier
+
     def answers(
         self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
     ) -> list[Headline]:

@@ -71,7 +71,8 @@ class BeamSearch:
     """A search that is carried on step by step, and can be given up between two steps.
 
     Making one encodes the sources. With `forbidden`, some ids for each source, these are never
-    written. With `keep_states`, what the model saw can be asked for afterwards.
+    written. With `keep_states`, what the model saw can be asked for afterwards; with `max_states`,
+    only what it saw in so many steps from the first.
     """
 
     @torch.inference_mode()
@@ -84,6 +85,7 @@ class BeamSearch:
         forbidden: Sequence[Sequence[int]] | None = None,
         *,
         keep_states: bool = False,
+        max_states: int | None = None,
     ) -> None:
         config = config or SearchConfig()
         self._model, self._config, device = model, config, model.device
@@ -92,6 +94,7 @@ class BeamSearch:
         self._seen = model if keep_states and isinstance(model, SeenModel) else None
         self._seen_memory = self._memory if self._seen is not None else None
         self._seen_states: list[Tensor] = []
+        self._max_states = max_states
         self._forbidden = None if forbidden is None else _as_rows(forbidden, device)  # (B, N)
         self._all_max_steps = max_steps(lengths, config)
         self._sources: Ids = np.arange(len(sources))  # the number of each beam's source
@@ -123,13 +126,14 @@ class BeamSearch:
     def seen(self, source: int, found: Sequence[Hypothesis]) -> tuple[Tensor, Tensor] | None:
         """What the model saw while it wrote hypotheses of a source, where it was kept.
 
-        The source's values (I, H), with those of padding, and the states (N, J, H) of the steps.
+        The source's values (I, H), with those of padding, and the states (N, J, H) of the steps, at
+        most `max_states`.
         """
         paths = [one.path.slots for one in found if one.path is not None]
         if self._seen is None or not paths:
             return None
         states = []
-        for j in range(max(map(len, paths))):
+        for j in range(min(max(map(len, paths)), len(self._seen_states))):
             (row,) = np.flatnonzero(self._history[j].sources == source)
             slots = [path[j] if j < len(path) else 0 for path in paths]
             states.append(self._seen_states[j][int(row), slots])
@@ -176,7 +180,7 @@ class BeamSearch:
             (scores, self._state), bias = self._scorer.score(*inputs), self._scorer.bias
         else:
             scores, self._state = self._model.step(*inputs)
-        if self._seen is not None:
+        if self._seen is not None and len(self._seen_states) != self._max_states:
             self._seen_states.append(self._seen.attentional_states(self._state))
         banned = self._banned_words(scores.shape[-1])
         return select_top_k(

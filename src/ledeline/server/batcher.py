@@ -11,8 +11,10 @@ import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from threading import Condition
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from ledeline.inference.checks.check import Check
+from ledeline.inference.checks.checking import PairText
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
@@ -24,26 +26,29 @@ _TURN: Final = 0.010  # seconds of work until the next question whose turn it is
 
 
 class StepwiseGeneration(Protocol):
-    """Headlines in the making, as `ledeline.inference.generation.Generation`."""
+    """Headlines or checks in the making, as `Generation` and `Checking` of `ledeline.inference`."""
 
     done: bool
-    headlines: list[Headline | None]
+
+    @property
+    def results(self) -> list[Any]:
+        """One for each text; None: not yet, or given up."""
 
     def advance(self) -> None:
         """Take a step."""
 
     def give_up(self, rows: Collection[int]) -> None:
-        """Generate no headline for these texts."""
+        """Make nothing of these texts."""
 
 
 class HeadlineSource(Protocol):
-    """What the batcher asks for headlines."""
+    """What the batcher asks for headlines and checks."""
 
-    def begin(self, ledes: Sequence[SourceText], options: Options) -> StepwiseGeneration:
-        """Begin to generate headlines; nothing is computed yet."""
+    def begin(self, texts: Sequence[Any], options: Options | None) -> StepwiseGeneration:
+        """Begin to generate headlines or, without options, to check; nothing is computed yet."""
 
-    def encode(self, headline: Headline, *, heat_map: bool) -> bytes:
-        """A headline as callers get it."""
+    def encode(self, result: Headline | Check, *, heat_map: bool) -> bytes:
+        """A headline or a check as callers get it."""
 
 
 class BatchObserver(Protocol):
@@ -105,15 +110,16 @@ class Batcher:
 
     async def submit(
         self,
-        sources: Sequence[SourceText],
+        sources: Sequence[SourceText | PairText],
         prices: Sequence[float],
-        options: Options,
+        options: Options | None,
         *,
         caller: str = "",
         heat_map: bool = False,
     ) -> list[bytes]:
         """Write the headlines of texts, which have these expected prices; each comes encoded.
 
+        Without options the texts are pairs, and are checked.
         Raises `ServiceUnavailable`, `TooManyRequests` or `TimeoutError`. When the caller is
         cancelled or runs out of time, its texts are given up.
         """
@@ -207,7 +213,7 @@ class Batcher:
                 self._fail(one, TimeoutError())
 
     def _take_turn(self, batch: Slice, until: float) -> None:
-        """Search until the turn is over; once all is found, encode the headlines."""
+        """Search until the turn is over; once all is found, encode the results."""
         if batch.generation is None:
             sources = [one.source for one in batch.texts]
             batch.generation = self._source.begin(sources, batch.options)
@@ -225,15 +231,15 @@ class Batcher:
             is_over = time.perf_counter() >= until
 
     def _encode_next(self, batch: Slice) -> bool:
-        """Encode the next headline of a slice; False if none is left."""
+        """Encode the next result of a slice; False if none is left."""
         for row, text in enumerate(batch.texts):
             if text.batch is not batch:
                 continue
-            headline = batch.generation.headlines[row]
-            if headline is None:
-                raise RuntimeError("a text has no headline")
-            encoded = self._source.encode(headline, heat_map=text.request.heat_map)
-            batch.generation.headlines[row] = None
+            result = batch.generation.results[row]
+            if result is None:
+                raise RuntimeError("a text has no result")
+            encoded = self._source.encode(result, heat_map=text.request.heat_map)
+            batch.generation.results[row] = None
             with self._changed:
                 if text.batch is batch:  # its caller has not left
                     text.batch = None

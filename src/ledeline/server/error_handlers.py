@@ -24,7 +24,7 @@ DESCRIPTIONS: Final = {
     429: "The caller has reached a limit of its own; retry after Retry-After seconds.",
     500: "Something went wrong in the server.",
     503: "There is no room or no time now; retry after Retry-After seconds.",
-    504: "The headlines were not ready in time.",
+    504: "The answer was not ready in time.",
 }
 
 
@@ -64,7 +64,7 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(TimeoutError)
     async def timed_out(_: Request, __: TimeoutError) -> Response:
-        return _error(504, "the headlines were not ready in time; send fewer texts, or try later")
+        return _error(504, "the answer was not ready in time; send fewer texts, or try later")
 
     @app.exception_handler(HTTPException)
     async def http_error(_: Request, error: HTTPException) -> Response:

@@ -11,6 +11,8 @@ import numpy as np
 
 from ledeline.config import SearchConfig
 from ledeline.config.section import BadValue
+from ledeline.inference.checks.checker import MAX_HEADLINE
+from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
 from ledeline.search import max_steps
 
@@ -25,6 +27,10 @@ _TRACED_ATTENTION: Final = 512
 _EXPLAINED_STEP: Final = 4
 _HEAT_MAP_CELL: Final = 0.1  # mostly for the memory of the answer
 _USUAL_STEPS: Final = 32  # most searches have ended by then
+# What a check costs: of each headline, of each of its sub-words, and of each of its lede.
+_CHECKED_HEADLINE: Final = 3
+_CHECKED_SUBWORD: Final = 0.45
+_CHECKED_LEDE: Final = 0.7
 
 
 class Price(NamedTuple):
@@ -35,9 +41,15 @@ class Price(NamedTuple):
 
 
 def text_price(
-    num_subwords: int, search: SearchConfig, *, explain: bool = False, heat_map: bool = False
+    num_subwords: int,
+    search: SearchConfig,
+    *,
+    explain: bool = False,
+    heat_map: bool = False,
+    num_checked: int = 0,
+    followed: bool = False,
 ) -> Price:
-    """The price of a text with so many sub-words."""
+    """The price of a text with so many sub-words, and of the check of so many of its headlines."""
     if not num_subwords:
         return Price(1.0, 1.0)
     most = int(max_steps(np.array([num_subwords]), search)[0])
@@ -51,14 +63,53 @@ def text_price(
         once *= 2  # it is read a second time
     if heat_map:
         of_step += _HEAT_MAP_CELL * num_subwords
-    return Price(once + most * of_step, once + usual * of_step)
+    checks = [
+        _check_price(num_subwords, steps, num_checked, followed=followed) for steps in (most, usual)
+    ]
+    return Price(once + most * of_step + checks[0], once + usual * of_step + checks[1])
 
 
 def text_prices(
-    sources: Sequence[SourceText], search: SearchConfig, *, explain: bool, heat_map: bool
+    sources: Sequence[SourceText], options: Options, *, heat_map: bool, followed: bool
 ) -> list[Price]:
-    """The price of each text of a request."""
-    return [text_price(len(one.ids), search, explain=explain, heat_map=heat_map) for one in sources]
+    """The price of each text of a request; `options` has the defaults of the model.
+
+    `followed` if the checker must follow each headline, for it does not know the model's states.
+    """
+    search = options.search
+    candidates = search.beam if options.rank == "support" else search.n_best
+    return [
+        text_price(
+            len(one.ids),
+            search,
+            explain=options.explain,
+            heat_map=heat_map,
+            num_checked=candidates if options.check else 0,
+            followed=followed,
+        )
+        for one in sources
+    ]
+
+
+def pair_price(num_subwords: int, num_headline_subwords: int) -> Price:
+    """The price of a check, by the sub-words of the lede and of the headline."""
+    if not num_subwords or not num_headline_subwords:
+        return Price(1.0, 1.0)
+    price = _check_price(num_subwords, num_headline_subwords, 1, followed=True)
+    return Price(price, price)
+
+
+def _check_price(num_subwords: int, steps: int, num_checked: int, *, followed: bool) -> float:
+    """The price of checking some headlines of a lede, each with so many sub-words."""
+    if not num_checked:
+        return 0.0
+    steps, of_hypothesis = min(steps, MAX_HEADLINE), 1 + num_subwords / _ATTENTION
+    price = num_checked * (_CHECKED_HEADLINE + _CHECKED_SUBWORD * steps * of_hypothesis)
+    price += _CHECKED_LEDE * num_subwords
+    if followed:
+        of_step = num_checked * of_hypothesis + _STEP + num_subwords / _STEP_OF_LONG
+        price += _READ * num_subwords + (steps + 1) * of_step
+    return price
 
 
 def check_min_length(sources: Sequence[SourceText], search: SearchConfig) -> None:
@@ -72,17 +123,18 @@ def check_min_length(sources: Sequence[SourceText], search: SearchConfig) -> Non
             )
 
 
-def check_price(price: float, limit: int) -> None:
+FEWER_TEXTS: Final = "send fewer or shorter texts, or a smaller beam or max_length"
+FEWER_PAIRS: Final = "send fewer or shorter pairs"
+
+
+def check_price(price: float, limit: int, advice: str = FEWER_TEXTS) -> None:
     """Refuse a request that costs too much."""
     if price > limit:
-        raise TooDear(price, limit)
+        raise TooDear(price, limit, advice)
 
 
 class TooDear(Exception):
     """The request could cost more than the limit."""
 
-    def __init__(self, price: float, limit: int) -> None:
-        super().__init__(
-            f"the request costs {price:.0f}, and {limit} is the limit; send fewer or shorter "
-            "texts, or a smaller beam or max_length"
-        )
+    def __init__(self, price: float, limit: int, advice: str) -> None:
+        super().__init__(f"the request costs {price:.0f}, and {limit} is the limit; {advice}")

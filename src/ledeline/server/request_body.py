@@ -7,13 +7,15 @@ many small values were made, and pydantic's errors, one for each unknown field.
 
 import gc
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeAlias, get_args
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic_core import from_json
 
 from ledeline.server.middleware import LimitedBody
@@ -21,7 +23,10 @@ from ledeline.server.schemas import HALF_A_PAIR
 
 _DEAR: Final = (b"[", b"{", b",")  # what makes Python's own parser slow
 _MOST_DEAR: Final = 20_000
+_MOST_MEMBERS: Final = 3  # of an object in a list; a pair has two
 _SOME_BODY: Final = b"..."  # stands for a body that is not empty
+
+KnownFields: TypeAlias = Mapping[str, bool]  # the fields of a request; whether they list objects
 
 
 class ParsedRoute(APIRoute):
@@ -31,7 +36,7 @@ class ParsedRoute(APIRoute):
         """FastAPI's handler, with another kind of request."""
         handle = super().get_route_handler()
         model: Any = self.body_field.field_info.annotation if self.body_field else None
-        known = frozenset(getattr(model, "model_fields", ()))
+        known = _known_fields(model)
 
         async def parse_and_handle(request: Request) -> Response:
             return await handle(_ParsedRequest(request, known))
@@ -45,7 +50,7 @@ class _ParsedRequest(Request):
     FastAPI keeps what `body` returns until the answer is sent, so that gets only a stand-in.
     """
 
-    def __init__(self, request: Request, known: frozenset[str]) -> None:
+    def __init__(self, request: Request, known: KnownFields) -> None:
         super().__init__(request.scope, request.receive)
         self._known, self._data = known, b""
         self._limited: LimitedBody = request.scope["state"]["body"]
@@ -87,7 +92,26 @@ def _parse(data: bytes) -> Any:
     return json.loads(data.decode("utf-8"))
 
 
-def _plain(content: Any, known: frozenset[str]) -> Any:
+def _known_fields(model: Any) -> KnownFields:
+    """The fields of a request."""
+    return {
+        name: any(_is_model(one) for one in _parts(field.annotation))
+        for name, field in getattr(model, "model_fields", {}).items()
+    }
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    """A type, and those that it is made of."""
+    yield kind
+    for one in get_args(kind):
+        yield from _parts(one)
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _plain(content: Any, known: KnownFields) -> Any:
     """The content as pydantic shall see it, without what it would only refuse.
 
     One unknown field is left, values that no field can have become smaller ones of their type, and
@@ -95,16 +119,30 @@ def _plain(content: Any, known: frozenset[str]) -> Any:
     """
     if not isinstance(content, dict):
         return [] if isinstance(content, list) else content
+    kept = {
+        name: _field(content[name], has_objects=has_objects)
+        for name, has_objects in known.items()
+        if name in content
+    }
     unknown = next((name for name in content if name not in known), None)
-    return {name: _field(content[name]) for name in (*known, unknown) if name in content}
+    return kept if unknown is None else {**kept, unknown: None}
 
 
-def _field(content: Any) -> Any:
+def _field(content: Any, *, has_objects: bool) -> Any:
     if isinstance(content, float) and content.is_integer():
         return int(content)
     if isinstance(content, list):
+        if has_objects:
+            return [_small(one) if isinstance(one, dict) else None for one in content]
         return [one if isinstance(one, str) else None for one in content]
     return {} if isinstance(content, dict) else content
+
+
+def _small(content: dict[str, Any]) -> dict[str, Any]:
+    """An object of a list; of one that has too many fields, so many that it is refused."""
+    return (
+        content if len(content) <= _MOST_MEMBERS else dict(islice(content.items(), _MOST_MEMBERS))
+    )
 
 
 @contextmanager

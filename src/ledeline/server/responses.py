@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
+from ledeline.inference.checks.check import Check
 from ledeline.inference.headline import Headline
 from ledeline.server.schemas import headline_as_dict
 
@@ -40,6 +41,16 @@ def _encode_in_pieces(content: Any) -> bytes:
     return encode_json(content)
 
 
+def encode_check(check: Check) -> bytes:
+    """A check as JSON."""
+    return encode_json(check.as_dict())
+
+
 def join_headlines(headlines: Sequence[bytes]) -> bytes:
     """The body of a response, of headlines as JSON."""
     return b'{"headlines":[%s]}' % b",".join(headlines)
+
+
+def join_checks(checks: Sequence[bytes]) -> bytes:
+    """The body of a response, of checks as JSON."""
+    return b'{"checks":[%s]}' % b",".join(checks)

@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 
 from ledeline import __version__
 from ledeline.inference.headliner import Headliner, system_name
+from ledeline.server.check_schemas import ChecksResponse, check_request_schema
 from ledeline.server.error_handlers import error_responses
 from ledeline.server.metrics import Metrics
 from ledeline.server.middleware import CLIENT_CLOSED_REQUEST
@@ -34,8 +35,9 @@ T = TypeVar("T")
 def add_api_routes(
     app: FastAPI, model: ModelResponse, limits: LimitsConfig, *, needs_token: bool
 ) -> None:
-    """Add /v1/headlines and /v1/model."""
+    """Add /v1/headlines, /v1/check and /v1/model."""
     request_type: Any = request_schema(limits)
+    check_request_type: Any = check_request_schema(limits)
     security = _security(needs_token)
 
     @app.post(
@@ -54,11 +56,24 @@ def add_api_routes(
         A text gets the same headline whichever texts are sent with it, and whoever else calls at
         the same time. The weights of its alignment differ at most by rounding.
         """
-        caller = getattr(request.state, "caller", "")
-        body = await _unless_disconnected(request, app.state.service.answer(asked, caller))
-        if body is None:
-            return Response(status_code=CLIENT_CLOSED_REQUEST)
-        return Response(body, media_type=AsciiJSONResponse.media_type)
+        return await _answered(request, app.state.service.answer(asked, _caller(request)))
+
+    @app.post(
+        "/v1/check",
+        response_model=None,
+        responses={
+            200: {"model": ChecksResponse, "description": "One check for each pair."},
+            **error_responses(400, 401, 408, 413, 422, 429, 500, 503, 504),
+        },
+        dependencies=security,
+        tags=["headlines"],
+    )
+    async def check(request: Request, asked: check_request_type) -> Response:
+        """Say how far each lede supports its headline, and which words are doubtful.
+
+        The headlines may be anybody's. Whichever model is served, the same verifier judges them.
+        """
+        return await _answered(request, app.state.service.answer_check(asked, _caller(request)))
 
     @app.head("/v1/model", include_in_schema=False, dependencies=security)
     @app.get(
@@ -134,6 +149,19 @@ def describe_model(headliner: Headliner, limits: LimitsConfig, card: str | None)
 
 def _security(needs_token: bool) -> Sequence[Any]:
     return [Depends(_BEARER)] if needs_token else []
+
+
+def _caller(request: Request) -> str:
+    caller: str = getattr(request.state, "caller", "")
+    return caller
+
+
+async def _answered(request: Request, work: Coroutine[Any, Any, bytes]) -> Response:
+    """The answer whose body the work gives; the work is given up when the client disconnects."""
+    body = await _unless_disconnected(request, work)
+    if body is None:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+    return Response(body, media_type=AsciiJSONResponse.media_type)
 
 
 async def _unless_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:

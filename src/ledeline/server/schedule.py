@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
+from ledeline.inference.checks.checking import PairText
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
 
@@ -31,7 +32,7 @@ _SMALLEST: Final = 256.0  # units; requests that need less are equal
 class QueuedText:
     """A text of a request."""
 
-    source: SourceText
+    source: SourceText | PairText
     price: float  # expected, in units
     request: "QueuedRequest"
     position: int  # in the request
@@ -43,7 +44,7 @@ class QueuedRequest:
     """The texts of a request that are not searched yet, and what is known about it."""
 
     caller: str
-    options: Options
+    options: Options | None  # None: its texts are pairs, which are checked
     heat_map: bool
     deadline: float
     arrived: float
@@ -53,7 +54,7 @@ class QueuedRequest:
     results: dict[int, bytes] = field(default_factory=dict)  # by position
     remaining: float = 0.0  # units of the texts that have no result yet
 
-    def add(self, source: SourceText, price: float) -> None:
+    def add(self, source: SourceText | PairText, price: float) -> None:
         """Add a text at the end."""
         text = QueuedText(source, price, self, len(self.texts))
         self.texts.append(text)
@@ -69,6 +70,11 @@ class QueuedRequest:
     def num_unfinished(self) -> int:
         """Texts that have no result yet."""
         return len(self.texts) - len(self.results)
+
+    @property
+    def num_hypotheses(self) -> int:
+        """Of each of its texts."""
+        return self.options.search.beam if self.options is not None else 1
 
     @property
     def has_begun(self) -> bool:
@@ -91,8 +97,8 @@ class Slice:
     dropped: list[int] = field(default_factory=list)  # rows to be given up at the next step
 
     @property
-    def options(self) -> Options:
-        """The options of all its texts."""
+    def options(self) -> Options | None:
+        """The options of all its texts; None: they are pairs, which are checked."""
         return self.texts[0].request.options
 
     @property
@@ -119,8 +125,16 @@ class Turn(NamedTuple):
 class FairSchedule:
     """The queue, the slices that were put aside, and the time that each caller has had."""
 
-    def __init__(self, limits: SliceLimits, window: float, max_slices: int, min_texts: int) -> None:
-        self._limits, self._window = limits, window
+    def __init__(
+        self,
+        limits: SliceLimits,
+        window: float,
+        max_slices: int,
+        min_texts: int,
+        pair_limits: SliceLimits | None = None,
+    ) -> None:
+        self._limits, self._pair_limits = limits, pair_limits or limits
+        self._window = window
         self._max_slices, self._min_texts = max_slices, min_texts
         self._requests: dict[str, list[QueuedRequest]] = {}  # that have texts waiting, by caller
         self.aside: list[Slice] = []  # slices that are put aside
@@ -283,14 +297,15 @@ class FairSchedule:
         groups = self._candidates(lead)
         fewest = min(map(len, groups))
         candidates = _interleaved([texts[:fewest] for texts in groups])
-        room = max(1, min(self._limits.texts, self._limits.hypotheses // first.options.search.beam))
+        limits = self._limits if first.options is not None else self._pair_limits
+        room = max(1, min(limits.texts, limits.hypotheses // first.num_hypotheses))
         size = min(room, len(candidates))
         if size >= num_idle * self._min_texts:
             size = -(-size // num_idle)  # something for each thread
         longest = 1
         for number, one in enumerate(candidates[:size]):
             longest = max(longest, len(one.source.ids))
-            if number and (number + 1) * longest > self._limits.subwords:
+            if number and (number + 1) * longest > limits.subwords:
                 return candidates[:number], True
         return candidates[:size], len(candidates) >= room
 

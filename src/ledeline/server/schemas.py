@@ -14,6 +14,7 @@ from ledeline.config.section import fields
 from ledeline.config.values import union_members
 from ledeline.inference.headline import Alignment, Headline
 from ledeline.inference.headliner import Options
+from ledeline.server.check_schemas import DoubtSchema
 from ledeline.server.settings import LimitsConfig
 
 DECIMALS: Final = 5  # of the weights of a heat map
@@ -27,7 +28,10 @@ METRICS_SCHEMA: Final = {
 # settings have no limit for.
 NOT_OFFERED: Final = ("forbid_unknown", "stop_early")
 SEARCH_FIELDS: Final = [one for one in fields(SearchConfig) if one.name not in NOT_OFFERED]
-_LARGEST: Final = {"min_length": 512, "max_length": 512, "block_ngrams": 20}
+_LARGEST: Final = {"min_length": 512, "max_length": 512, "block_ngrams": 20, "min_support": 1}
+# The options of the check that a request may set.
+CHECK_OPTIONS: Final = ("check", "rank", "constrain", "min_support")
+CHECK_FIELDS: Final = [one for one in fields(Options) if one.name in CHECK_OPTIONS]
 
 
 class HeadlinesRequest(BaseModel):
@@ -42,7 +46,8 @@ class HeadlinesRequest(BaseModel):
     def options(self) -> Options:
         """The options for the headliner; raises `BadValue` if they contradict each other."""
         search = SearchConfig(**{one.name: getattr(self, one.name) for one in SEARCH_FIELDS})
-        return Options(search=search, explain=self.explain or self.heat_map)
+        checks = {one.name: getattr(self, one.name) for one in CHECK_FIELDS}
+        return Options(search=search, explain=self.explain or self.heat_map, **checks)
 
 
 def request_schema(limits: LimitsConfig) -> type[HeadlinesRequest]:
@@ -56,17 +61,17 @@ def request_schema(limits: LimitsConfig) -> type[HeadlinesRequest]:
         "explain": (bool, Field(False, description="Say where words came from.")),
         "heat_map": (bool, Field(False, description="With all weights; explains, too.")),
     }
-    request |= {one.name: _search_field(one, limits) for one in SEARCH_FIELDS}
-    about = "Texts, and options of the search; an unknown field is refused."
+    request |= {one.name: _option_field(one, limits) for one in (*SEARCH_FIELDS, *CHECK_FIELDS)}
+    about = "Texts, and options of the search and the check; an unknown field is refused."
     return create_model("HeadlinesRequest", __base__=HeadlinesRequest, __doc__=about, **request)
 
 
-def _search_field(key: ConfigField, limits: LimitsConfig) -> tuple[Any, Any]:
-    """A field of the request made of a key of the search: its type, and its default and text."""
+def _option_field(key: ConfigField, limits: LimitsConfig) -> tuple[Any, Any]:
+    """A field of the request made of a key of the options: its type, and its default and text."""
     smallest = next((one.minimum for one in key.limits if one.minimum is not None), None)
     largest = getattr(limits, key.name, _LARGEST.get(key.name))
     kinds = [
-        Annotated[int, Field(ge=smallest, le=largest)] if one is int else one
+        Annotated[one, Field(ge=smallest, le=largest)] if one in (int, float) else one
         for one in union_members(key.kind)
     ]
     within = key.default is None or largest is None
@@ -79,6 +84,10 @@ def _search_field(key: ConfigField, limits: LimitsConfig) -> tuple[Any, Any]:
 
 def _examples(*examples: dict[str, Any]) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": list(examples)})
+
+
+_SUPPORT: Final = "How far the text supports it, from 0 to 1; if it was checked."
+_DOUBTS: Final = "Words that the text does not support; if it was checked. Often empty."
 
 
 class WarningSchema(BaseModel):
@@ -94,6 +103,8 @@ class AlternativeSchema(BaseModel):
     headline: str = Field(description="Its text.")
     score: float = Field(description="Mean log-probability of its sub-words; 0 is certainty.")
     truncated: bool = Field(description="Whether it was cut off at the maximum length.")
+    support: float | None = Field(None, description=_SUPPORT)
+    doubts: list[DoubtSchema] | None = Field(None, description=_DOUBTS)
 
 
 class WordSchema(BaseModel):
@@ -140,6 +151,8 @@ class HeadlineSchema(BaseModel):
     score: float | None = Field(description="Mean log-probability of its sub-words.")
     truncated: bool = Field(description="Whether it was cut off at the maximum length.")
     warnings: list[WarningSchema] = Field(description="Often empty.")
+    support: float | None = Field(None, description=_SUPPORT)
+    doubts: list[DoubtSchema] | None = Field(None, description=_DOUBTS)
     alternatives: list[AlternativeSchema] | None = Field(
         None, description="The n best headlines, if n_best is above 1."
     )
@@ -158,6 +171,8 @@ class HeadlinesResponse(BaseModel):
                     "score": -0.254,
                     "truncated": False,
                     "warnings": [],
+                    "support": 0.9412,
+                    "doubts": [],
                 }
             ]
         }
@@ -254,7 +269,9 @@ _VALIDATION_MESSAGES: Final = {
     "list_type": "must be a list",
     "string_type": "must be a string",
     "int_type": "must be a whole number",
+    "float_type": "must be a number",
     "bool_type": "must be true or false",
+    "literal_error": "must be {expected}",
     "extra_forbidden": "there is no such field",
     "too_short": "has {actual_length}, and at least {min_length} is needed",
     "too_long": "has {actual_length}, and {max_length} is the limit",
@@ -268,4 +285,10 @@ _VALIDATION_MESSAGES: Final = {
 def describe_validation_error(error: Any) -> str:
     """Pydantic's first error as the end of a sentence that begins with the field."""
     message = _VALIDATION_MESSAGES.get(error["type"])
-    return message.format(**error.get("ctx", {})) if message else error["msg"]
+    if not message:
+        return str(error["msg"])
+    limits = {
+        name: int(one) if isinstance(one, float) and one.is_integer() else one  # 1, not 1.0
+        for name, one in error.get("ctx", {}).items()
+    }
+    return message.format(**limits)

@@ -108,7 +108,7 @@ class LimitsConfig:
         int,
         "What a request may cost, in units of about 70 microseconds of a core; see docs/serve.md.",
         at_least(1),
-    ] = 200_000
+    ] = 250_000
     waiting: Annotated[
         int, "Texts of all callers in the queue; further ones get 503.", at_least(1)
     ] = 512

@@ -135,3 +135,20 @@ def test_the_doubt_says_whom_the_lede_does_not_name(lede, headline, words):
     assert doubt.words == words
     assert doubt.why == f"the lede does not name {words}"
     assert headline[doubt.start : doubt.end] == words
+
+
+@pytest.mark.parametrize(
+    ("lede", "headline", "doubted"),
+    [
+        ("Prices rose up suddenly.", "US prices rise suddenly", ["US"]),
+        ("The use of unusual kettles rose.", "UK kettle use rises", ["UK"]),
+        ("The United States sent aid.", "US sends aid", []),
+        ("A man was held in Los Angeles.", "LA man held", []),
+        ("Work on artificial intelligence grew.", "AI work grows", []),
+    ],
+)
+def test_first_letters_make_a_place_only_of_words_with_capitals(lede, headline, doubted):
+    found = [
+        doubt.words for doubt in rule_doubts(lede, headline) if doubt.kind in ("place", "name")
+    ]
+    assert found == doubted

@@ -8,7 +8,7 @@ import torch
 
 from ledeline.core.errors import ArgumentError
 from ledeline.core.shipped import SHIPPED
-from ledeline.core.steps import Steps, T
+from ledeline.core.steps import Steps, run_steps
 from ledeline.inference.checks.calibration import Calibration
 from ledeline.inference.checks.check import Check
 from ledeline.inference.checks.followed import AskedIds, follow
@@ -64,7 +64,7 @@ class Checker:
     def check_batch(self, pairs: Iterable[tuple[str, str]]) -> list[Check]:
         """How far each lede supports its headline. Pairs are (lede, headline)."""
         checks: list[Check] = []
-        asked = [_texts(pair, number) for number, pair in enumerate(pairs, start=1)]
+        asked = [_texts(pair, number) for number, pair in enumerate(_each_pair(pairs), start=1)]
         for start in range(0, len(asked), _LEDES_AT_ONCE):
             some = [(lede, [headline]) for lede, headline in asked[start : start + _LEDES_AT_ONCE]]
             checks += [one for (one,) in run_steps(self.steps(some))]
@@ -175,27 +175,30 @@ def check(lede: str, headline: str) -> Check:
     return _shared_checker().check(lede, headline)
 
 
+def _each_pair(pairs: Iterable[Any]) -> Iterator[Any]:
+    """An iterator over pairs; refuses what has none."""
+    try:
+        return iter(pairs)
+    except TypeError:
+        kind = type(pairs).__name__
+        raise ArgumentError(
+            f"pairs is of type {kind}; pass a list of pairs, such as [(lede, headline)]"
+        ) from None
+
+
 def _texts(pair: Any, number: int) -> tuple[str, str]:
     """A pair of texts, or an error that says what it is instead."""
     try:
+        if isinstance(pair, str | dict):
+            raise TypeError("its letters or keys are no lede and no headline")
         lede, headline = pair
     except (TypeError, ValueError):
         raise ArgumentError(f"pair {number} is not a lede and a headline") from None
     for name, text in (("lede", lede), ("headline", headline)):
         if not isinstance(text, str):
-            raise ArgumentError(
-                f"the {name} of pair {number} is a {type(text).__name__}, not a str"
-            )
+            kind = type(text).__name__
+            raise ArgumentError(f"the {name} of pair {number} is of type {kind}; pass a str")
     return lede, headline
-
-
-def run_steps(steps: Steps[T]) -> T:
-    """All steps at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1)

@@ -62,13 +62,20 @@ def searched_view(
 ) -> PairView:
     """The same from a search that kept its states; `seen` is that of `BeamSearch.seen`."""
     values, states = seen
-    headlines, logs = torch.full(states.shape[:2], PAD), torch.zeros(states.shape[:2])
+    number, steps = states.shape[:2]
+    headlines, logs = torch.full((number, steps), PAD), torch.zeros(number, steps)
     for n, one in enumerate(found):
-        headlines[n, : len(one.ids)] = torch.tensor(one.ids)
-        written = one.path.logs if one.path is not None else ()
+        ids, written = one.ids[:steps], one.path.logs[:steps] if one.path is not None else ()
+        headlines[n, : len(ids)] = torch.tensor(ids)
         logs[n, : len(written)] = torch.tensor(written)
-    width = max(len(one.ids) for one in found)
-    if states.shape[1] == width:  # the longest was cut off before <eos>
+    width = min(steps, max(len(one.ids) for one in found))
+    if steps == width:  # the longest was cut off before <eos>
         states, logs = functional.pad(states, (0, 0, 0, 1)), functional.pad(logs, (0, 1))
-    ids, some = torch.tensor(source), slice(width + 1)
-    return PairView(ids, values[: len(ids)], headlines[:, :width], states[:, some], logs[:, some])
+    some = slice(width + 1)
+    return PairView(
+        torch.tensor(source),
+        values[: len(source)],
+        headlines[:, :width],
+        states[:, some],
+        logs[:, some],
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from ledeline.inference.checks.amounts import SMALL_NUMBERS, Amount
+from ledeline.inference.checks.amounts import SMALL_NUMBERS, Amount, is_year
 from ledeline.inference.checks.known_people import known_people, short_forms
 from ledeline.inference.checks.names_rule import reads_as_name
 from ledeline.inference.checks.numbers_rule import lede_amounts
@@ -24,12 +24,12 @@ _DIGITS: Final = re.compile(r"[\w.,]*\d[\w.,]*")
 _CONTINUED: Final = "@@"
 _SCALES: Final = (
     (1e3, ("k",)),
-    (1e5, (" lakh",)),
     (1e6, ("m", "mn", " mln", " million")),
-    (1e7, (" crore", "cr")),
     (1e9, ("bn", "b", " bln", " billion")),
     (1e12, ("tn", "trn", " trillion")),
 )
+_INDIAN_SCALES: Final = ((1e5, (" lakh",)), (1e7, (" crore", "cr")))
+_INDIAN: Final = re.compile(r"lakh|crore|\dcr\b", re.I)
 _ORDINALS: Final = ("st", "nd", "rd", "th")
 _SHORTEST: Final = 4  # letters of a name; shorter ones are often the end of a longer word
 _ALIKE: Final = 5  # letters that two forms of a name share
@@ -74,7 +74,8 @@ class LedeVocabulary:
         """The sub-words that a headline of this lede must not have."""
         lede = Lede(text)
         digits = self._digits - self._allowed_digits(lede)
-        values = lede_amounts(lede).bare
+        own = lede.lows & SMALL_NUMBERS.keys()  # three of three-quarters is no amount
+        values = lede_amounts(lede).bare | {float(SMALL_NUMBERS[low]) for low in own}
         words = (n for n, value in self._number_words.items() if value not in values)
         return sorted({*digits, *words, *(self._names.keys() - self._allowed_names(lede))})
 
@@ -113,19 +114,25 @@ def _forms(amount: Amount) -> Iterator[str]:
     yield from _figures(value)
     if value == int(value) and value < 1e3:
         yield from (f"{int(value)}{ending}" for ending in (*_ORDINALS, "s"))
-    for scale, endings in _SCALES:
+    for scale, endings in () if is_year(amount) else _scales(amount):
         if scale <= value < 1000 * scale:
             for figures in _figures(value / scale):
                 yield from (figures + ending for ending in endings)
 
 
+def _scales(amount: Amount) -> Iterable[tuple[float, tuple[str, ...]]]:
+    """Lakh and crore only of rupees, or where the lede counts in them: 282 million is no 28."""
+    is_indian = amount.unit == "₹" or _INDIAN.search(amount.text) is not None
+    return (*_SCALES, *_INDIAN_SCALES) if is_indian else _SCALES
+
+
 def _figures(value: float) -> Iterator[str]:
     """A number in digits, exact and rounded."""
-    yield f"{value:g}"
+    yield f"{value:.15g}"  # never 5e+07, whose 7 the lede does not have
     if value >= 10:
         for places in (0, 1):  # two figures, and one more
             rounded = float(f"{value:.{places + 1}e}")
-            yield from (f"{rounded:g}", f"{rounded:,.0f}", f"{rounded:.0f}")
+            yield from (f"{rounded:.15g}", f"{rounded:,.0f}", f"{rounded:.0f}")
         yield from (f"{value:.0f}", f"{value:,.0f}", f"{value:.1f}")
     else:
         yield from (f"{value:.0f}", f"{value:.1f}", f"{value:.2f}")

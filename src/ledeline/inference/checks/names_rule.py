@@ -24,23 +24,59 @@ _NO_NAMES: Final = frozenset(
     govt dept rs opener
     """.split()
 )
-
-
 _NOWHERE: Final = Lede("")
+# Names that are made of common words; case alone does not show them at the start of a headline.
+_WORDS_AS_NAMES: Final = frozenset(
+    tuple(name.split())
+    for name in """
+    wall street, white house, downing street, red cross, world cup, super bowl, supreme court,
+    premier league, champions league, world series, olympic games, high court, united nations,
+    european union, security council, world bank, dow jones, big ben, capitol hill, silicon valley,
+    black friday, boxing day, new year, prince harry, prince william, prince andrew, king charles,
+    star wars, black lives matter, fox news, general motors, general electric, arsenal, spurs,
+    labour, congress, apple, amazon, shell, olympics
+    """.replace("\n", " ").split(",")
+)
+_LONGEST_NAME: Final = max(map(len, _WORDS_AS_NAMES))
 
 
 def name_doubts(pair: PairWords) -> Iterator[Doubt]:
+    """Names that the lede does not have."""
+    runs = list(_unknown_runs(pair))
+    yield from (_doubt(pair, run) for run in runs)
+    yield from (_doubt(pair, run) for run in _unknown_word_names(pair) if run not in runs)
+
+
+def _unknown_word_names(pair: PairWords) -> Iterator[list[Word]]:
+    """Names made of common words, none of which the lede has."""
+    for word in pair.words:
+        for size in range(1, _LONGEST_NAME + 1):
+            run = pair.words[word.at : word.at + size]
+            if tuple(one.low for one in run) in _WORDS_AS_NAMES and _is_written_as_name(run, pair):
+                yield run
+
+
+def _is_written_as_name(run: list[Word], pair: PairWords) -> bool:
+    """Whether it has capitals, or nothing has, and the lede has none of it."""
+    if any(one.low in pair.lede.lows or one.stem in pair.lede.stems for one in run):
+        return False
+    if "".join(one.low[0] for one in run) in pair.lede.lows:
+        return False  # European Union, where the lede has EU
+    return pair.lower_case or all(one.capital for one in run)
+
+
+def _unknown_runs(pair: PairWords) -> Iterator[list[Word]]:
     """Runs of name words that the lede does not have."""
     run: list[Word] = []
     for word in pair.words:
         if run and not _joins(run[-1], word, pair):
             if not _is_spelt_out(pair, run):
-                yield _doubt(pair, run)
+                yield run
             run = []
         if _is_unknown_name(word, pair):
             run.append(word)
     if run and not _is_spelt_out(pair, run):
-        yield _doubt(pair, run)
+        yield run
 
 
 def reads_as_name(text: str) -> bool:
@@ -76,7 +112,7 @@ def _doubt(pair: PairWords, run: list[Word]) -> Doubt:
 
 def _is_unknown_name(word: Word, pair: PairWords) -> bool:
     low = word.low
-    if len(low) < 2 or low in pair.lede.lows or word.stem in pair.lede.stems:
+    if len(low) < 2 or low in pair.lede.lows or _has_another_form(word, pair.lede):
         return False
     if not word.capital and not pair.lower_case:
         return False
@@ -87,6 +123,19 @@ def _is_unknown_name(word: Word, pair: PairWords) -> bool:
     if "'" in low and low.partition("'")[0] in FUNCTION_WORDS:
         return False  # he'll, they'd
     return _reads_as_a_name(word, pair) and not _is_supported(word, pair)
+
+
+def _has_another_form(word: Word, lede: Lede) -> bool:
+    """Whether the lede has the stem of a word; of a name in a word that begins alike."""
+    if word.stem not in lede.stems:
+        return False
+    if is_common(word.low, word.stem) or is_both(word.stem):
+        return True
+    same = [other for other in lede.words if other.stem == word.stem]
+    return any(
+        other.capital or other.low.startswith(word.low) or word.low.startswith(other.low)
+        for other in same
+    )
 
 
 def _reads_as_a_name(word: Word, pair: PairWords) -> bool:
@@ -157,6 +206,8 @@ def _is_acronym(word: Word, lede: Lede) -> bool:
         return False
     if len(letters) == 3 and any(other.startswith(letters) for other in lede.capitals):
         return True  # IND vs ENG
+    if is_place(letters):  # the US is not in "rose up suddenly"
+        return letters in lede.capital_initials
     return any(letters in initials for initials in lede.initials)
 
 

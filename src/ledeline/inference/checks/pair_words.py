@@ -121,6 +121,11 @@ class Lede:
         every = "".join(word.low[0] for word in self.words if word.low)
         return every, "".join(word.low[0] for word in self.words if word.low not in little)
 
+    @cached_property
+    def capital_initials(self) -> str:
+        """The first letters of the words with a capital."""
+        return "".join(word.low[0] for word in self.words if word.capital)
+
     def quote(self, first: int, last: int) -> str:
         """The lede's own text from one word to another, both within."""
         return self.text[self.words[first].start : self.words[last].end]

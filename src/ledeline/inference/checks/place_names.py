@@ -7,9 +7,8 @@ from typing import Final
 # A place and all words for it or its people; behind the bar what lies in it or speaks for it.
 _COUNTRIES: Final = """
 us usa america american americans states murica stateside|
-us| washington pentagon capitol congress senate biden trump obama nasa fda
+us| washington pentagon capitol biden trump obama nasa fda
 us| cdc fbi republican republicans democrats gop california texas florida
-us| federal fed
 uk britain british briton britons brits brit kingdom gb|
 uk| england english scotland scottish wales welsh london ulster downing
 uk| westminster whitehall

@@ -33,7 +33,7 @@ def verifier_doubts(
         if number < len(likely):
             likely[number] = max(likely[number], probability)
     spans = _spans(headline, words)
-    known = [n for n, span in enumerate(spans) if span is not None and words[n][0].isalnum()]
+    known = [n for n, span in enumerate(spans) if span is not None and words[n][:1].isalnum()]
     if not known:
         return []
     best = max(known, key=likely.__getitem__)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,11 +44,23 @@ def read_verifier(folder: Path) -> VerifierBundle:
         shape, calibration = VerifierShape(**about["shape"]), Calibration(**about["calibration"])
     except (KeyError, TypeError):
         raise ModelError(f"{folder / _ABOUT} is damaged") from None
+    if not (_is_possible(shape) and all(map(_is_finite, calibration))):
+        raise ModelError(f"{folder / _ABOUT} is damaged")
     with torch.device("meta"):
         verifier = Verifier(shape)
     weights = read_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
     verifier.load_state_dict(weights, assign=True)
     return VerifierBundle(verifier.eval(), calibration)
+
+
+def _is_possible(shape: VerifierShape) -> bool:
+    """Whether a verifier can have these sizes."""
+    are_sizes = all(isinstance(one, int) and one > 0 for one in shape)
+    return are_sizes and shape.size % shape.heads == 0
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def verifier_checksum(folder: Path) -> str:

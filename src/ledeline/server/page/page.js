@@ -1,4 +1,5 @@
-// The page of `ledeline serve`: sends ledes to v1/headlines and shows the headlines.
+// The page of `ledeline serve`: sends ledes to v1/headlines and shows the headlines, and checks
+// headlines by v1/check.
 // Texts are inserted as text, never as HTML. URLs are relative, for proxies that add a prefix.
 
 const MAX_OPEN = 5; // results; if there are more, only the first is open
@@ -12,6 +13,7 @@ const SURROGATE_PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 const NO_HEADLINE = "(no headline)";
 const HINT = "Point at a word of the headline, or use tab and arrow keys, to see where it comes from.";
 const SCORES = "Score: mean log-probability per sub-word; 0 is certainty. Per cent: exp(score).";
+const SUPPORT = "Support: how likely it is that the lede supports the headline. ";
 const WARNINGS = {
   empty: "No text",
   invalid: "No text",
@@ -19,7 +21,10 @@ const WARNINGS = {
   cut: "Lede cut short",
   truncated: "Not finished",
   repetition: "Repetition",
+  doubt: "Doubtful",
+  "left out": "Left out",
 };
+const NOTHING_TO_CHECK = "Nothing to check: the lede or the headline has no words.";
 
 const $ = (id) => document.getElementById(id);
 const on = (id, kind, action) => $(id).addEventListener(kind, action);
@@ -29,7 +34,8 @@ let token = ""; // sent to the server, if it needs one
 let limits = null; // of the server, once they are known
 let examples = []; // ledes to fill in
 let running = null; // AbortController of the request under way
-let waitsForToken = false; // whether to send the request again once there is a token
+let action = write; // what was asked for last: write, or check
+let waitsForToken = false; // whether to do it again once there is a token
 let shown = []; // the Marks of each result in the list
 
 // --- elements ---
@@ -121,7 +127,7 @@ function explained({ status, message }) {
     case 503:
       return `The server is busy. ${detail}`;
     case 504:
-      return `The headlines took too long. ${detail}`;
+      return `It took too long. ${detail}`;
     default:
       return status > 0
         ? `The server answered with an error (${status}). ${detail}`
@@ -152,7 +158,7 @@ function failed(error) {
 /** A button that counts down the seconds until the server may be asked again. */
 function retryButton({ status, seconds }) {
   let left = status === 503 ? Math.ceil(seconds) : 0;
-  const retry = button({ click: () => left < 0 && write() });
+  const retry = button({ click: () => left < 0 && action() });
   const tick = () => {
     retry.textContent = left > 0 ? `Try again in ${left} s` : "Try again";
     retry.setAttribute("aria-disabled", left > 0);
@@ -189,7 +195,7 @@ async function useToken(event) {
   if (!(await describeModel())) return;
   $("token-form").hidden = true;
   $("write").focus();
-  if (waitsForToken) write();
+  if (waitsForToken) action();
 }
 
 // --- copying ---
@@ -219,12 +225,49 @@ function copyByCommand(text) {
   return done;
 }
 
+// --- doubts ---
+
+const doubtId = (number, place) => `doubt-${number}-${place}`;
+
+/** Mark words as doubtful; `id` is that of the reason, which belongs to their description. */
+function markDoubt(element, id) {
+  element.classList.add("doubt");
+  const described = element.getAttribute("aria-describedby");
+  element.setAttribute("aria-describedby", described ? `${described} ${id}` : id);
+}
+
+/** A headline as text, its doubtful words marked; positions count characters, not UTF-16 units. */
+function doubtedText({ headline, doubts = [] }, number) {
+  const characters = [...headline];
+  const parts = [];
+  let done = 0;
+  doubts.forEach(({ start, end, why }, place) => {
+    if (end <= done) return; // within one that is marked already
+    const from = Math.max(start, done);
+    const words = make("span", { role: "mark", tabindex: 0, title: why });
+    words.textContent = characters.slice(from, end).join("");
+    markDoubt(words, doubtId(number, place));
+    parts.push(characters.slice(done, from).join(""), words);
+    done = end;
+  });
+  return [...parts, characters.slice(done).join("")];
+}
+
+/** The support as a number with a word; nothing if the headline was not checked. */
+function supportNote({ headline, support, doubts }) {
+  if (!headline || typeof support !== "number") return "";
+  const words = doubts?.length ? "doubtful words are underlined" : "no doubtful words";
+  return make("p", { class: "support note" }, `support ${percent(support)}, ${words}`);
+}
+
 // --- marks ---
 
 /** The words of a headline and of its lede, and the marks that connect them. */
 class Marks {
-  constructor({ heat_map: map, dropped }, number) {
+  constructor({ alignment, doubts = [] }, number) {
+    const { heat_map: map, dropped } = alignment;
     this.map = map;
+    this.reasons = map.headline.map(() => []); // of doubts, for each headline word
     this.dropped = new Set(dropped.map(({ place }) => place));
     this.readout = make("p", { id: `readout-${number}`, class: "readout" });
     this.source = map.source.map((word) => make("span", { class: "source" }, word.trimStart()));
@@ -232,7 +275,21 @@ class Marks {
     this.pointed = this.focused = this.pinned = null; // positions of headline words
     this.marked = []; // spans of the lede
     this.heat = new HeatMap(this);
+    doubts.forEach((doubt, place) => this.#markDoubt(doubt, doubtId(number, place)));
     this.update();
+  }
+
+  /** Mark the words that a doubt has a part of. */
+  #markDoubt({ start, end, why }, id) {
+    let behind = 0;
+    this.map.headline.forEach((word, j) => {
+      const last = behind + [...word].length;
+      const first = last - [...word.trimStart()].length;
+      behind = last;
+      if (first >= end || last <= start) return;
+      this.reasons[j].push(why);
+      markDoubt(this.words[j], id);
+    });
   }
 
   get view() {
@@ -341,7 +398,11 @@ class Marks {
 
   #description(place, places) {
     const word = make("strong", {}, quoted(this.words[place].textContent));
-    const parts = [word, `, by ${this.view}, from `];
+    const parts = [word];
+    const reasons = this.reasons[place].join("; ");
+    // For the eye; the description of the word has it as well.
+    if (reasons) parts.push(make("span", { "aria-hidden": "true" }, ` (doubtful: ${reasons})`));
+    parts.push(`, by ${this.view}, from `);
     if (!places.length) return [...parts, "no word with 1 % or more"];
     places.slice(0, MAX_NAMED).forEach((i, rank) => {
       const share = ` (${percent(this.rows[place][i])})`;
@@ -459,9 +520,10 @@ class HeatMap {
 
 // --- results ---
 
-function heading(answer, marks) {
+function heading(answer, marks, number) {
   if (!answer.headline) return make("h3", { class: "headline none" }, NO_HEADLINE);
-  const made = marks?.heading() ?? make("h3", { class: "headline", dir: "auto" }, answer.headline);
+  const plain = () => make("h3", { class: "headline", dir: "auto" }, ...doubtedText(answer, number));
+  const made = marks?.heading() ?? plain();
   if (answer.truncated) made.append(" …");
   return made;
 }
@@ -471,10 +533,16 @@ function copyButton(text) {
   return copying;
 }
 
-function warningList(warnings) {
-  const items = warnings.map(({ kind, message }) =>
-    make("li", {}, make("strong", {}, `${WARNINGS[kind] ?? kind}: `), quoted(message)),
+/** The warnings; those of doubts are last, and have an id, for they describe words. */
+function warningList({ warnings, doubts = [] }, number) {
+  const item = ({ kind, message }, attributes = {}) =>
+    make("li", attributes, make("strong", {}, `${WARNINGS[kind] ?? kind}: `), quoted(message));
+  const others = doubts.length ? warnings.filter(({ kind }) => kind !== "doubt") : warnings;
+  const doubted = doubts.map(({ words, why }, place) =>
+    item({ kind: "doubt", message: `“${words}”: ${why}` }, { id: doubtId(number, place) }),
   );
+  if (!others.length && !doubted.length) return "";
+  const items = [...others.map((one) => item(one)), ...doubted];
   return make("ul", { class: "warnings", "aria-label": "Warnings" }, ...items);
 }
 
@@ -482,21 +550,26 @@ function warningList(warnings) {
 function scoreTable(answer) {
   if (answer.score === null) return "";
   const others = (answer.alternatives ?? []).slice(1);
-  const heads = ["score", "per sub-word"].map((name) => make("th", { scope: "col" }, name));
-  const rows = others.map((one) => scoreRow(alternativeButton(one), one.score));
+  const names = ["score", "per sub-word"];
+  const isChecked = typeof answer.support === "number";
+  if (isChecked) names.unshift("support");
+  const heads = names.map((name) => make("th", { scope: "col" }, name));
+  const rows = others.map((one) => scoreRow(alternativeButton(one), one));
   return make(
     "table",
     { class: "alternatives" },
-    make("caption", {}, SCORES),
+    make("caption", {}, isChecked ? SUPPORT : "", SCORES),
     make("thead", {}, make("tr", {}, make("td"), ...heads)),
-    make("tbody", {}, scoreRow("This headline", answer.score), ...rows),
+    make("tbody", {}, scoreRow("This headline", answer), ...rows),
   );
 }
 
-function scoreRow(first, score) {
+function scoreRow(first, { score, support }) {
   const digits = score.toFixed(2).replace(/^-(0\.00)?/, (_, zero) => zero ?? "−");
-  const values = [digits, percent(Math.exp(score))].map((value) => make("td", {}, value));
-  return make("tr", {}, make("th", { scope: "row" }, first), ...values);
+  const values = [digits, percent(Math.exp(score))];
+  if (typeof support === "number") values.unshift(percent(support));
+  const cells = values.map((value) => make("td", {}, value));
+  return make("tr", {}, make("th", { scope: "row" }, first), ...cells);
 }
 
 function alternativeButton({ headline, truncated }) {
@@ -523,12 +596,12 @@ function ledePart(answer, marks) {
 /** Everything about one answer. */
 function resultBody(answer, number) {
   const explained = answer.headline && answer.alignment?.heat_map;
-  const marks = explained ? new Marks(answer.alignment, number) : null;
+  const marks = explained ? new Marks(answer, number) : null;
   if (marks) shown.push(marks);
-  const top = make("div", { class: "top" }, heading(answer, marks));
+  const top = make("div", { class: "top" }, heading(answer, marks, number));
   if (answer.headline) top.append(copyButton(answer.headline));
-  const body = make("div", { class: "body" }, top);
-  if (answer.warnings.length) body.append(warningList(answer.warnings));
+  const body = make("div", { class: "body" }, top, supportNote(answer));
+  body.append(warningList(answer, number));
   if (marks) body.append(marks.readout);
   body.append(...ledePart(answer, marks), scoreTable(answer));
   if (marks) body.append(marks.heat.details);
@@ -620,7 +693,8 @@ function count() {
   $("count").textContent = problem || countText(given);
   $("count").classList.toggle("over", Boolean(problem));
   const name = given.length > 1 ? `Write ${grouped(given.length)} headlines` : "Write headline";
-  $("write").textContent = running ? "Writing …" : name;
+  $("write").textContent = running && action === write ? "Writing …" : name;
+  $("check").textContent = running && action === check ? "Checking …" : "Check";
 }
 
 /** Fill in examples; below what the user has written, if that is not an example. */
@@ -669,40 +743,74 @@ function request(given) {
 function setBusy(controller) {
   running = controller;
   // Not disabled, for a disabled button loses the focus.
-  $("write").setAttribute("aria-disabled", Boolean(running));
+  for (const id of ["write", "check"]) $(id).setAttribute("aria-disabled", Boolean(running));
   if (!running && document.activeElement === $("cancel")) $("write").focus();
   $("cancel").hidden = !running;
   $("results").setAttribute("aria-busy", Boolean(running));
   count();
 }
 
-async function write() {
-  if (running) return;
-  clearError();
-  const given = ledes();
-  const problem = given.length ? excess(given) : "Write or paste a lede first.";
-  if (problem) {
-    fail(problem);
-    $("text").setAttribute("aria-invalid", "true");
-    $("text").focus();
-  }
-  if (problem || !settingsAreValid()) return;
+/** Say what is wrong with the ledes, if anything; whether something is. */
+function refuseLedes(problem) {
+  if (!problem) return false;
+  fail(problem);
+  $("text").setAttribute("aria-invalid", "true");
+  $("text").focus();
+  return true;
+}
+
+/** Ask the server; `tell` gets the answer and the seconds that it took. */
+async function send(path, body, doing, tell) {
   waitsForToken = false;
   const began = performance.now();
   setBusy(new AbortController());
-  say(`Writing ${plural(given.length, "headline")} …`);
+  say(doing);
   try {
-    const { headlines } = await ask("v1/headlines", request(given), running.signal);
-    show(headlines, headlines.length > 1 ? "Headlines" : "Headline");
-    const seconds = ((performance.now() - began) / 1000).toFixed(1);
-    const only = headlines.length > 1 ? "." : quoted(`: ${headlines[0].headline}`);
-    say(`${plural(headlines.length, "headline")} in ${seconds} s`, only);
+    const answer = await ask(path, body, running.signal);
+    tell(answer, ((performance.now() - began) / 1000).toFixed(1));
     bringIntoView($("results"));
   } catch (error) {
     failed(error);
   } finally {
     setBusy(null);
   }
+}
+
+async function write() {
+  if (running) return;
+  action = write;
+  clearError();
+  const given = ledes();
+  const problem = given.length ? excess(given) : "Write or paste a lede first.";
+  if (refuseLedes(problem) || !settingsAreValid()) return;
+  const doing = `Writing ${plural(given.length, "headline")} …`;
+  await send("v1/headlines", request(given), doing, ({ headlines }, seconds) => {
+    show(headlines, headlines.length > 1 ? "Headlines" : "Headline");
+    const only = headlines.length > 1 ? "." : quoted(`: ${headlines[0].headline}`);
+    say(`${plural(headlines.length, "headline")} in ${seconds} s`, only);
+  });
+}
+
+/** Check one's own headline against the lede. */
+async function check() {
+  if (running) return;
+  action = check;
+  clearError();
+  const given = ledes();
+  const many = `A headline is checked against one lede; there are ${grouped(given.length)}.`;
+  const problem = given.length > 1 ? many : excess(given);
+  if (refuseLedes(given.length ? problem : "Write or paste a lede first.")) return;
+  const [lede, headline] = [given[0].text, $("own").value.trim()];
+  if (!headline) {
+    fail("Write or paste a headline first.");
+    $("own").focus();
+    return;
+  }
+  await send("v1/check", { lede, headline }, "Checking …", ({ checks: [found] }, seconds) => {
+    show([{ source: lede, headline, score: null, truncated: false, warnings: [], ...found }], "Check");
+    const { support } = found;
+    say(support === null ? NOTHING_TO_CHECK : `Support ${percent(support)}, in ${seconds} s`);
+  });
 }
 
 /** On a phone the headlines are below the form. */
@@ -715,7 +823,8 @@ function keys(event) {
   if (event.key === "Escape") running?.abort();
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
-  write();
+  if (event.target === $("own")) check();
+  else write();
 }
 
 // --- start ---
@@ -776,6 +885,10 @@ document.addEventListener("keydown", keys);
 on("form", "submit", (event) => {
   event.preventDefault();
   write();
+});
+on("check-form", "submit", (event) => {
+  event.preventDefault();
+  check();
 });
 on("text", "input", count);
 on("token-form", "submit", useToken);
