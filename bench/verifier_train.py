@@ -36,7 +36,7 @@ from ledeline.text.tokenizer import Tokenizer
 from truth_labels import find, load
 from truth_stats import auroc
 from truth_tiny import TinyTruth, made, write_lines
-from verifier_calibrate import calibrate
+from verifier_calibrate import calibrate, input_bounds
 from verifier_data import (
     UNKNOWN,
     ChangedPair,
@@ -255,7 +255,8 @@ def train(options: Any) -> None:
     learn_labels(verifier, parts["train"], parts["held out"], options)
     verifier.eval()
     calibration = calibrate(verifier, parts["held out"] + parts["tune"])
-    write_verifier(options.output, verifier, calibration)
+    bounds = input_bounds(verifier, parts["held out"] + parts["tune"])
+    write_verifier(options.output, verifier, calibration, bounds)
     print(f"{options.output}: {calibration}")
 
 

@@ -37,6 +37,7 @@ _WORDS_AS_NAMES: Final = frozenset(
     labour, congress, apple, amazon, shell, olympics
     """.replace("\n", " ").split(",")
 )
+_FIRST_WORDS: Final = frozenset(name[0] for name in _WORDS_AS_NAMES)
 _LONGEST_NAME: Final = max(map(len, _WORDS_AS_NAMES))
 
 
@@ -50,6 +51,8 @@ def name_doubts(pair: PairWords) -> Iterator[Doubt]:
 def _unknown_word_names(pair: PairWords) -> Iterator[list[Word]]:
     """Names made of common words, none of which the lede has."""
     for word in pair.words:
+        if word.low not in _FIRST_WORDS:
+            continue
         for size in range(1, _LONGEST_NAME + 1):
             run = pair.words[word.at : word.at + size]
             if tuple(one.low for one in run) in _WORDS_AS_NAMES and _is_written_as_name(run, pair):

@@ -1,17 +1,25 @@
-"""The folder of a verifier: `verifier.json` with its shape and calibration, and its weights."""
+"""The folder of a verifier: `verifier.json` and its weights, in int8.
+
+`verifier.json` has its shape, its calibration, and how large the inputs of its linear layers get: on
+a CPU with int8 products these layers are multiplied in int8, and larger inputs are cut off.
+"""
 
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import torch
+from torch import nn
 
 from ledeline.core.errors import ModelError
 from ledeline.inference.checks.calibration import Calibration
 from ledeline.model.format.weights import read_weights, write_weights
 from ledeline.model.verifier import Verifier, VerifierShape
+from ledeline.runtime.bounded_linear import use_int8
+from ledeline.runtime.cpu import has_int8
 
 FORMAT: Final = "ledeline-verifier"
 _ABOUT, _WEIGHTS, _VERSION = "verifier.json", "model.safetensors", 1
@@ -24,14 +32,17 @@ class VerifierBundle(NamedTuple):
     calibration: Calibration
 
 
-def write_verifier(folder: Path, verifier: Verifier, calibration: Calibration) -> None:
-    """Write a verifier in int8."""
+def write_verifier(
+    folder: Path, verifier: Verifier, calibration: Calibration, bounds: Mapping[str, float]
+) -> None:
+    """Write a verifier in int8; bounds by the names of layers."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {
         "format": FORMAT,
         "version": _VERSION,
         "shape": verifier.shape._asdict(),
         "calibration": calibration._asdict(),
+        "bounds": dict(bounds),
     }
     write_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
     (folder / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
@@ -42,15 +53,26 @@ def read_verifier(folder: Path) -> VerifierBundle:
     about = _read_description(folder / _ABOUT)
     try:
         shape, calibration = VerifierShape(**about["shape"]), Calibration(**about["calibration"])
-    except (KeyError, TypeError):
+        bounds = {str(name): float(bound) for name, bound in about["bounds"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise ModelError(f"{folder / _ABOUT} is damaged") from None
-    if not (_is_possible(shape) and all(map(_is_finite, calibration))):
+    if not (_is_possible(shape) and all(map(_is_finite, (*calibration, *bounds.values())))):
         raise ModelError(f"{folder / _ABOUT} is damaged")
     with torch.device("meta"):
         verifier = Verifier(shape)
     weights = read_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
     verifier.load_state_dict(weights, assign=True)
+    if has_int8():
+        _use_int8(folder, verifier, bounds)
     return VerifierBundle(verifier.eval(), calibration)
+
+
+def _use_int8(folder: Path, verifier: Verifier, bounds: Mapping[str, float]) -> None:
+    linear = {name for name, one in verifier.named_modules() if isinstance(one, nn.Linear)}
+    if not linear >= bounds.keys() or not all(bound > 0 for bound in bounds.values()):
+        raise ModelError(f"{folder / _ABOUT} is damaged: its bounds are not those of its layers")
+    with torch.inference_mode():
+        use_int8(verifier, bounds)
 
 
 def _is_possible(shape: VerifierShape) -> bool:
