@@ -16,10 +16,11 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -45,7 +46,7 @@ from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.gpu import dispatch
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDec, EncDecConfig
-from ledeline.search import Hypothesis, search
+from ledeline.search import search
 from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.synth.newsroom import generate as newsroom
 from ledeline.text.profiles import PROFILES
@@ -106,11 +107,13 @@ class Timed(Headliner):
         generation = super().begin(ledes, options)
         find = generation._find
 
-        def timed() -> Steps[Mapping[int, Sequence[Hypothesis]]]:
+        def timed() -> Steps[Any]:
             began = time.perf_counter()
             found = yield from find()
             self.searching += time.perf_counter() - began
-            self.num_headline += sum(len(one[0].ids) + 1 for one in found.values() if one)
+            self.num_headline += sum(
+                len(one[0].ids) + 1 for one in found.hypotheses.values() if one
+            )
             return found
 
         generation._find = timed  # type: ignore[method-assign]

@@ -5,6 +5,8 @@
     python bench/truth.py detect bench/truth/*.jsonl --pairs valid.parquet [--detector NAME ...]
         [--part test] [--writer NAME ...] [--figure risk.svg]
     python bench/truth.py choose bench/truth/train.jsonl --pairs valid.parquet --held-out
+    python bench/truth.py examples bench/truth/final.jsonl --pairs valid.parquet
+    python bench/truth.py rules bench/truth/*.jsonl --pairs valid.parquet train.parquet
     python bench/truth.py convert judged.jsonl --labels labels.jsonl --pairs pairs.jsonl
 
 The files have a headline a line with the labels of one or two blind readings; truth_labels.py says
@@ -19,6 +21,8 @@ lines of {"lede": hash, "headline": text, "support": number}, also with "doubts"
 publishers' headlines out unless --writer names them; the figure has their share as a line.
 `choose` lets rankings choose among the labelled headlines of each lede, in the order of the file;
 --held-out takes only ledes that the verifier was not trained on.
+`examples` shows false headlines that have a doubt, and false ones that have none.
+`rules` says how often each rule is right: which labels the headlines have that it doubts.
 `convert` makes such files of one that has the ledes themselves, with label_a, kind_a, words_a and
 so on; it is text of others, so keep what it writes to yourself.
 """
@@ -42,12 +46,15 @@ from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.report.numbers import plural
 from machine import described
 from truth_choice import choice_tables, choose, is_held_out
+from truth_examples import example_tables, examples
 from truth_figure import risk_figure
 from truth_labels import PARTS, PUBLISHER, convert, find, load
+from truth_rules import count_rules, rule_tables
 from truth_stats import NUM_DRAWS, SEED
 from truth_tiny import made, write_lines
 
 TINY_DRAWS = 100
+COMMANDS = ("count", "compare", "detect", "choose", "examples", "rules", "convert")
 
 
 def run_count(options: argparse.Namespace) -> None:
@@ -101,6 +108,16 @@ def run_choose(options: argparse.Namespace) -> None:
     kept = [one for one in judged if not options.held_out or is_held_out(one.lede)]
     found = choose(find(kept, options.pairs).items)
     show(options, found, lambda: choice_tables(found))
+
+
+def run_examples(options: argparse.Namespace) -> None:
+    found = examples(find(load(options.labels, options.part), options.pairs).items)
+    show(options, found, lambda: example_tables(found))
+
+
+def run_rules(options: argparse.Namespace) -> None:
+    found = count_rules(find(load(options.labels, options.part), options.pairs).items)
+    show(options, found, lambda: rule_tables(found))
 
 
 def run_convert(options: argparse.Namespace) -> None:
@@ -182,6 +199,12 @@ def parsers() -> argparse.ArgumentParser:
     choosing.add_argument("--pairs", nargs="+", type=Path, required=True, metavar="TABLE")
     choosing.add_argument("--held-out", action="store_true", help="not those it was trained on")
     choosing.set_defaults(run=run_choose)
+    showing = commands.add_parser("examples", parents=[labelled, shared])
+    showing.add_argument("--pairs", nargs="+", type=Path, required=True, metavar="TABLE")
+    showing.set_defaults(run=run_examples)
+    ruling = commands.add_parser("rules", parents=[labelled, shared])
+    ruling.add_argument("--pairs", nargs="+", type=Path, required=True, metavar="TABLE")
+    ruling.set_defaults(run=run_rules)
     converting = commands.add_parser("convert", parents=[shared])
     converting.add_argument("judged", type=Path, metavar="JUDGED")
     converting.add_argument("--labels", type=Path, required=True)
@@ -207,6 +230,7 @@ def tiny_commands() -> list[list[str]]:
         [*detect, "--figure", str(truth.figure)],
         [*detect, "--target", "unsupported", "--writer", PUBLISHER, "--json"],
         ["choose", labels, "--pairs", str(truth.pairs)],
+        *([name, labels, "--pairs", str(truth.pairs)] for name in ("examples", "rules")),
     ]
 
 
@@ -217,7 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     every = [parser.parse_args(one) for one in tiny_commands()] if is_quick else []
     for options in every or [parser.parse_args(arguments)]:
         if not options.command:
-            parser.error("name a command: count, compare, detect, choose or convert")
+            parser.error(
+                "name a command: count, compare, detect, choose, examples, rules or convert"
+            )
         try:
             options.run(options)
         except (LedelineError, OSError) as error:

@@ -1,7 +1,7 @@
 """Calibrate a verifier: its support as a probability, and what headlines are ranked by."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,14 +9,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from ledeline.inference.checks.calibration import HARD_KINDS, Calibration, log_odds
+from ledeline.inference.checks.calibration import Calibration, log_odds
 from ledeline.inference.checks.doubt import Doubt
-from ledeline.inference.checks.rules import RuleChecker
+from ledeline.inference.checks.rules import RuleChecker, rule_doubts
 from ledeline.model.verifier import LABELS, Verifier, VerifierBatch
+from truth_labels import GOOD, FoundLabel
 from verifier_data import Group, exact
 
-# The share of headlines that are to have no doubt, chosen among the labelled ones, of which there are
-# six a lede. Chosen among all that a search finds, it is 4 to 5 points more.
+# The share of headlines that are to have no doubt, chosen among six labelled ones a lede. Chosen
+# among all that a search finds, it is some 4 points more.
 WITHOUT_DOUBT = 0.70
 BAD = {"ok": 0.0, "clumsy": 0.5, "added": 1.0, "false": 1.0}  # what a chosen headline costs
 SMALLEST = 64  # rows and columns of a matrix from which on int8 is faster
@@ -27,7 +28,7 @@ RANKS = {  # values that are tried
     "rank_length": (-0.05, 0.0, 0.05),
     "rank_rule": (3.0,),
 }
-START = Calibration(0.0, 1.0, 0.0, -2.0, -1.0, 0.5, 1.0, 1.0, 0.0, 3.0)
+START = Calibration(0.0, 1.0, 0.0, 0.5, 1.0, 1.0, 0.0, 3.0, {})
 
 
 class Candidate(NamedTuple):
@@ -41,10 +42,10 @@ class Candidate(NamedTuple):
     is_best: bool  # the search's first
 
 
-def calibrate(verifier: Verifier, groups: Sequence[Group]) -> Calibration:
+def calibrate(verifier: Verifier, groups: Sequence[Group], caps: dict[str, float]) -> Calibration:
     """Fit all weights on headlines that the verifier was not trained on."""
     judged = [_candidates(verifier, group) for group in groups]
-    found = _fit_support(list(itertools.chain.from_iterable(judged)))
+    found = _fit_support(list(itertools.chain.from_iterable(judged)), caps)
     several = [group for group in judged if len(group) > 1] or judged
     costs = {
         ranks: np.mean([BAD[_chosen(found._replace(**dict(ranks)), one).label] for one in several])
@@ -94,26 +95,24 @@ def input_bounds(verifier: Verifier, groups: Sequence[Group]) -> dict[str, float
     return {name: max(bound, 1e-3) for name, bound in bounds.items()}
 
 
-def _fit_support(candidates: Sequence[Candidate]) -> Calibration:
-    """Logistic regression by Newton's method, with a small ridge; rules may only lower support."""
-    hard = [any(d.kind in HARD_KINDS for d in one.doubts) for one in candidates]
-    features = np.array(
-        [
-            (1.0, log_odds(one.log_labels), one.score, own, bool(one.doubts) and not own)
-            for one, own in zip(candidates, hard, strict=True)
-        ],
-        np.float64,
-    )
-    truth = np.array([one.label in ("ok", "clumsy") for one in candidates], np.float64)
-    weights = _logistic(features, truth)
-    bias, verifier, score, of_hard, of_soft = weights.tolist()
-    return START._replace(
-        bias=bias,
-        verifier=verifier,
-        score=score,
-        hard_rule=min(of_hard, -1.0),
-        soft_rule=min(of_soft, -0.5),
-    )
+def rule_caps(found: Iterable[FoundLabel]) -> dict[str, float]:
+    """How many of the headlines that rules doubt are supported all the same, by kind of doubt."""
+    counts: dict[str, list[int]] = {}
+    for one in found:
+        is_supported = one.judged.labels[0] in GOOD
+        for kind in {doubt.kind for doubt in rule_doubts(one.lede, one.headline)}:
+            good, number = counts.get(kind, [0, 0])
+            counts[kind] = [good + is_supported, number + 1]
+    return {kind: round((good + 1) / (number + 2), 3) for kind, (good, number) in counts.items()}
+
+
+def _fit_support(candidates: Sequence[Candidate], caps: dict[str, float]) -> Calibration:
+    """Logistic regression of those that no rule doubts; where one does, its cap holds."""
+    plain = [one for one in candidates if not one.doubts] or candidates
+    features = np.array([(1.0, log_odds(one.log_labels), one.score) for one in plain])
+    truth = np.array([one.label in GOOD for one in plain], np.float64)
+    bias, verifier, score = _logistic(features, truth).tolist()
+    return START._replace(bias=bias, verifier=verifier, score=score, caps=caps)
 
 
 def _logistic(

@@ -36,7 +36,7 @@ from ledeline.text.tokenizer import Tokenizer
 from truth_labels import find, load
 from truth_stats import auroc
 from truth_tiny import TinyTruth, made, write_lines
-from verifier_calibrate import calibrate, input_bounds
+from verifier_calibrate import calibrate, input_bounds, rule_caps
 from verifier_data import (
     UNKNOWN,
     ChangedPair,
@@ -254,8 +254,9 @@ def train(options: Any) -> None:
     torch.manual_seed(options.seed)
     learn_labels(verifier, parts["train"], parts["held out"], options)
     verifier.eval()
-    calibration = calibrate(verifier, parts["held out"] + parts["tune"])
-    bounds = input_bounds(verifier, parts["held out"] + parts["tune"])
+    caps = rule_caps(one for part in parts.values() for group in part for one in group.found)
+    others = parts["held out"] + parts["tune"]
+    calibration, bounds = calibrate(verifier, others, caps), input_bounds(verifier, others)
     write_verifier(options.output, verifier, calibration, bounds)
     print(f"{options.output}: {calibration}")
 

@@ -86,7 +86,7 @@ def bare(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> ModelBundle
 
 
 def headlines(loaded: ModelBundle, ledes: list[str]) -> Iterator[str]:
-    model, tokenizer, _ = loaded
+    model, tokenizer = loaded.model, loaded.tokenizer
     batch = Batch.of([(tokenizer.encode(tokenizer.words(lede)), []) for lede in ledes])
     for ids in greedy(model, batch.sources, batch.source_lengths):
         yield tokenizer.decode(ids)

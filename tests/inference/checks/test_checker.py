@@ -258,13 +258,12 @@ CALIBRATION = Calibration(
     bias=0.1,
     verifier=0.7,
     score=0.2,
-    hard_rule=-2.0,
-    soft_rule=-1.0,
     doubted_below=0.5,
     rank_ok=1.0,
     rank_score=2.0,
     rank_length=0.05,
     rank_rule=3.0,
+    caps={"name": 0.2, "role": 0.4},
 )
 NAME, ROLE = (Doubt(0, 4, "Rain", kind, "why") for kind in ("name", "role"))
 
@@ -291,7 +290,10 @@ def test_a_doubt_of_a_rule_lowers_support_and_rank():
     def value(*doubts):
         return CALIBRATION.value(labels_of(1.0), -1.0, 9, doubts)
 
-    assert support() > support(ROLE) > support(NAME) == support(NAME, ROLE)
+    assert support() > support(ROLE) > support(NAME) == support(NAME, ROLE) == 0.2
+    assert (
+        support(ROLE._replace(kind="time")) == support(ROLE._replace(by_verifier=True)) == support()
+    )
     assert value() - value(ROLE) == pytest.approx(CALIBRATION.rank_rule)
     assert value(ROLE) == value(NAME, ROLE)
     assert value(ROLE._replace(by_verifier=True)) == value()
@@ -305,13 +307,12 @@ def test_certainty_is_no_error():
 
 @pytest.mark.parametrize(("lede", "headline", "words", "kind"), WRONG)
 def test_what_a_rule_finds_costs_support(checker, bundle, lede, headline, words, kind):
-    assert bundle.calibration.hard_rule < 0
-    assert bundle.calibration.soft_rule < 0
+    assert all(0 < cap < 0.5 for cap in bundle.calibration.caps.values())
     assert bundle.calibration.rank_rule > 0
     assert bundle.calibration.verifier > 0
-    deaf = made(bundle, hard_rule=0.0, soft_rule=0.0, rank_rule=0.0).check(lede, headline)
+    deaf = made(bundle, caps={}, rank_rule=0.0).check(lede, headline)
     heard = checker.check(lede, headline)
-    assert heard.support < deaf.support
+    assert heard.support <= min(deaf.support, 0.5)
     assert heard.value < deaf.value
 
 

@@ -1,12 +1,10 @@
 """From what verifier, generator and rules say of a headline to its support, and to its rank."""
 
 import math
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ledeline.inference.checks.doubt import Doubt
-
-HARD_KINDS: Final = frozenset(("number", "name", "place", "time"))  # rules that are hardly wrong
 
 
 class Calibration(NamedTuple):
@@ -15,25 +13,19 @@ class Calibration(NamedTuple):
     bias: float
     verifier: float  # of its log-odds that the lede supports the headline
     score: float  # of the mean log-probability that the generator gives the sub-words
-    hard_rule: float
-    soft_rule: float
     doubted_below: float  # support below which the verifier's words are doubted
     rank_ok: float  # what log p(ok) is worth in a ranking, beside the log-odds of support
     rank_score: float  # what the mean log-probability is worth there
     rank_length: float  # what a sub-word is worth there
     rank_rule: float  # what a doubt of a rule costs there
+    caps: Mapping[str, float]  # the most support that a rule's doubt leaves, by its kind
 
     def support(self, log_labels: Sequence[float], score: float, doubts: Sequence[Doubt]) -> float:
         """The probability that the lede supports the headline, from log p of the four labels."""
-        hard = any(one.kind in HARD_KINDS for one in doubts)
-        total = (
-            self.bias
-            + self.verifier * log_odds(log_labels)
-            + self.score * score
-            + self.hard_rule * hard
-            + self.soft_rule * (bool(doubts) and not hard)
-        )
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
+        total = self.bias + self.verifier * log_odds(log_labels) + self.score * score
+        support = 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
+        caps = (self.caps.get(one.kind, 1.0) for one in doubts if not one.by_verifier)
+        return min([support, *caps])
 
     def value(
         self, log_labels: Sequence[float], score: float, length: int, doubts: Sequence[Doubt]

@@ -37,15 +37,7 @@ _HYPHENATED: Final = frozenset(("ex", "half"))
 _BE: Final = frozenset("was were is are been being be get got gets".split())
 _BEFORE_NOUNS: Final = frozenset("a an the by of his her their its".split())
 _SPEECH: Final = frozenset("say said says saying tell tells told".split())
-_SAYING: Final = frozenset(
-    """
-    say tell accord warn announc claim reveal add insist report suggest admit argu state confirm
-    believ write call show find hint think explain urg conclud declar note describ caution predict
-    estim rule order vow promis
-    """.split()
-)
 _NEAR: Final = 8  # words from one of the two to the other
-_FIRST: Final = 6  # words of a lede that its subject stands among
 
 
 class _Qualified(NamedTuple):
@@ -133,22 +125,3 @@ def _is_past(word: Word) -> bool:
 
 def _are_names(words: list[Word], *places: int) -> bool:
     return all(words[at].capital for at in places)
-
-
-def speaker_doubts(pair: PairWords) -> Iterator[Doubt]:
-    """Somebody whom the headline lets speak, far from all words of speech of the lede."""
-    if pair.lows.isdisjoint(("say", "says", "said")):
-        return
-    spoken = [word.at for word in pair.lede.words if word.stem in _SAYING]
-    if not spoken:
-        return
-    for name, verb in pairwise(pair.words):
-        if verb.low not in ("say", "says", "said") or verb.gap != " ":
-            continue
-        there = pair.lede.places.get(name.stem)
-        if not there or name.low in FUNCTION_WORDS or min(there) <= _FIRST:
-            continue
-        if not any(-12 <= said - one <= 12 for one in there for said in spoken):
-            yield pair.doubt(
-                [name, verb], "role", f"the lede does not say that {name.text} said it"
-            )

@@ -15,7 +15,7 @@ from ledeline.inference.checks.names_rule import name_doubts
 from ledeline.inference.checks.negation_rule import negation_doubts
 from ledeline.inference.checks.numbers_rule import number_doubts
 from ledeline.inference.checks.pair_words import Lede, PairWords
-from ledeline.inference.checks.role_rule import direction_doubts, qualifier_doubts, speaker_doubts
+from ledeline.inference.checks.role_rule import direction_doubts, qualifier_doubts
 from ledeline.inference.checks.time_rule import time_doubts
 
 Rule: TypeAlias = Callable[[PairWords], Iterator[Doubt]]
@@ -28,7 +28,6 @@ RULES: Final[dict[str, Rule]] = {
     "negation": negation_doubts,
     "qualifiers": qualifier_doubts,
     "directions": direction_doubts,
-    "speakers": speaker_doubts,
     "times": time_doubts,
     "quotes": quote_doubts,
     "claims": claim_doubts,

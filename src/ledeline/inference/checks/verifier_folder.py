@@ -1,7 +1,7 @@
 """The folder of a verifier: `verifier.json` and its weights, in int8.
 
-`verifier.json` has its shape, its calibration, and how large the inputs of its linear layers get: on
-a CPU with int8 products these layers are multiplied in int8, and larger inputs are cut off.
+`verifier.json` has its shape, its calibration, and how large the inputs of its linear layers get:
+on a CPU with int8 products these layers are multiplied in int8, and larger inputs are cut off.
 """
 
 import hashlib
@@ -56,7 +56,9 @@ def read_verifier(folder: Path) -> VerifierBundle:
         bounds = {str(name): float(bound) for name, bound in about["bounds"].items()}
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ModelError(f"{folder / _ABOUT} is damaged") from None
-    if not (_is_possible(shape) and all(map(_is_finite, (*calibration, *bounds.values())))):
+    if not (
+        _is_possible(shape) and _is_usable(calibration) and all(map(_is_finite, bounds.values()))
+    ):
         raise ModelError(f"{folder / _ABOUT} is damaged")
     with torch.device("meta"):
         verifier = Verifier(shape)
@@ -79,6 +81,15 @@ def _is_possible(shape: VerifierShape) -> bool:
     """Whether a verifier can have these sizes."""
     are_sizes = all(isinstance(one, int) and one > 0 for one in shape)
     return are_sizes and shape.size % shape.heads == 0
+
+
+def _is_usable(calibration: Calibration) -> bool:
+    *weights, caps = calibration
+    return (
+        all(map(_is_finite, weights))
+        and isinstance(caps, dict)
+        and all(_is_finite(cap) and 0 <= cap <= 1 for cap in caps.values())
+    )
 
 
 def _is_finite(value: object) -> bool:
