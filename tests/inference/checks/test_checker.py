@@ -252,6 +252,18 @@ def test_as_json(checker):
     assert told["doubts"][0] | {"words": words, "kind": kind} == told["doubts"][0]
 
 
+def test_marks_at_the_end_of_doubted_words_are_left_out():
+    words, wrong = ["Singer", ",", "62", ",", "dies"], [0.9, 0.8, 0.1, 0.1, 0.1]
+    (doubt,) = verifier_doubts(
+        "A man died.", "Singer, 62, dies", words, list(enumerate(wrong)), KINDS.index("role")
+    )
+    assert (doubt.start, doubt.end, doubt.words, doubt.kind) == (0, 6, "Singer", "role")
+    (doubt,) = verifier_doubts(
+        "A man died.", "Singer, 62, dies", words, list(enumerate([0.9, 0.8, 0.8, 0.8, 0.1])), 0
+    )
+    assert doubt.words == "Singer, 62"
+
+
 # --- calibration --------------------------------------------------------------------------------
 
 CALIBRATION = Calibration(

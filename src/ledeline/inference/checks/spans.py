@@ -42,6 +42,8 @@ def verifier_doubts(
         first -= 1
     while last + 1 < len(words) and spans[last + 1] is not None and likely[last + 1] >= least:
         last += 1
+    inside = [n for n in known if first <= n <= last]  # marks at either end are not words
+    first, last = inside[0], inside[-1]
     start, end = spans[first][0], spans[last][1]  # type: ignore[index]
     named: DoubtKind = _KINDS.get(KINDS[kind], KINDS[kind])  # type: ignore[arg-type]
     doubted = headline[start:end]
