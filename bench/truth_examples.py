@@ -49,5 +49,5 @@ def example_tables(found: dict[str, Any]) -> list[str]:
             ]
             for row in found[name][:NUMBER]
         ]
-        lines += table(heads, rows, 3)
+        lines += table(heads, rows, 3) if rows else []
     return lines

@@ -106,7 +106,7 @@ def alignment_errors(loaded: ModelBundle) -> dict[str, float]:
 
 def gate_spread(loaded: ModelBundle) -> float:
     """How far the gates of the stories' sub-words are from being all alike; 0 without a gate."""
-    model, tokenizer, _ = loaded
+    model, tokenizer = loaded.model, loaded.tokenizer
     if "sgate" not in model.addons:
         return 0.0
     batch = Batch.of([(tokenizer.encode(tokenizer.words(story.lede)), []) for story in STORIES])
