@@ -30,9 +30,6 @@ from ledeline.text.subwords import UNK
 _GPU_LOCK: Final = Lock()
 
 
-NUM_RANKED: Final = 20  # of the headlines found, the best so many are checked, to choose from
-
-
 class GenerationModel(NamedTuple):
     """What generates headlines."""
 
@@ -134,7 +131,7 @@ class Generation:
         running = BeamSearch(
             self._model.step_model,
             *padded([source.ids for source in sources]),
-            replace(config, n_best=self._num_ranked) if is_ranked else config,
+            replace(config, n_best=config.beam) if is_ranked else config,
             forbidden,
             keep_states=bool(self._options.check) and self._model.known_to_verifier,
             max_states=MAX_HEADLINE + 1,
@@ -154,11 +151,6 @@ class Generation:
                 views[row] = searched_view(self._sources[row].ids, some, seen)
                 yield
         return _Found(found, views)
-
-    @property
-    def _num_ranked(self) -> int:
-        """How many headlines of a text are checked, to choose from."""
-        return min(self._config.beam, max(NUM_RANKED, self._config.n_best))
 
     def _ranked_ones(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
         """All without <unk>; of others, which take a second pass, as many as were asked for."""

@@ -120,14 +120,14 @@ class ChecksResponse(BaseModel):
                 {
                     "checks": [
                         {
-                            "support": 0.0312,
+                            "support": 0.325,
                             "doubts": [
                                 {
                                     "start": 0,
                                     "end": 5,
                                     "words": "Osaka",
                                     "kind": "name",
-                                    "why": "the lede has no such name",
+                                    "why": "the lede does not name Osaka",
                                 }
                             ],
                         }
