@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ledeline.cli.command import leave, progress_bar, say
-from ledeline.cli.options import Delimiter, HeadlineColumn, LedeColumn, Resume
+from ledeline.cli.options import FORMAT_HELP, Delimiter, HeadlineColumn, LedeColumn, Resume
 from ledeline.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,11 +30,7 @@ def check(
     ] = None,
     input_format: Annotated[
         Literal["jsonl", "csv", "tsv", "parquet"] | None,
-        typer.Option(
-            "--format",
-            help="Format of the input, if its name does not show it. Standard input cannot be "
-            "parquet.",
-        ),
+        typer.Option("--format", help=FORMAT_HELP),
     ] = None,
     delimiter: Delimiter = "auto",
     lede_column: LedeColumn = "lede",

@@ -11,6 +11,7 @@ import typer
 from ledeline.cli.command import leave, progress_bar, say
 from ledeline.cli.options import (
     DEFAULT_SEARCH,
+    FORMAT_HELP,
     Check,
     Constrain,
     Delimiter,
@@ -43,11 +44,7 @@ def generate(
     ] = None,
     input_format: Annotated[
         Literal["txt", "jsonl", "csv", "tsv", "parquet"] | None,
-        typer.Option(
-            "--format",
-            help="Format of the input, if its name does not show it. Standard input cannot be "
-            "parquet.",
-        ),
+        typer.Option("--format", help=FORMAT_HELP),
     ] = None,
     delimiter: Delimiter = "auto",
     field: Annotated[

@@ -83,6 +83,10 @@ MinSupport: TypeAlias = Annotated[
 
 # --- the input ----------------------------------------------------------------------------------
 
+FORMAT_HELP: Final = (
+    "Format of the input, if its name does not show it. Standard input cannot be parquet."
+)
+
 Delimiter: TypeAlias = Annotated[
     Literal["auto", "comma", "semicolon", "tab", "bar"],
     typer.Option(help="Field delimiter of CSV input. auto detects it from the header."),

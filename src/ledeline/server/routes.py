@@ -30,6 +30,7 @@ _BEARER: Final = HTTPBearer(
     scheme_name="token", description="The server's token.", auto_error=False
 )
 T = TypeVar("T")
+_WORK_ERRORS: Final = (400, 401, 408, 413, 422, 429, 500, 503, 504)  # of requests for work
 
 
 def add_api_routes(
@@ -45,7 +46,7 @@ def add_api_routes(
         response_model=None,
         responses={
             200: {"model": HeadlinesResponse, "description": "One headline for each text."},
-            **error_responses(400, 401, 408, 413, 422, 429, 500, 503, 504),
+            **error_responses(*_WORK_ERRORS),
         },
         dependencies=security,
         tags=["headlines"],
@@ -63,7 +64,7 @@ def add_api_routes(
         response_model=None,
         responses={
             200: {"model": ChecksResponse, "description": "One check for each pair."},
-            **error_responses(400, 401, 408, 413, 422, 429, 500, 503, 504),
+            **error_responses(*_WORK_ERRORS),
         },
         dependencies=security,
         tags=["headlines"],
