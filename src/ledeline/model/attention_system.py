@@ -5,7 +5,9 @@ A subclass gives an encoder and a decoder; `systems/encdec.py` shows how little 
 Legend: B pairs, I source length, J steps, K hypotheses, H hidden size, V vocabulary.
 """
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +15,8 @@ from torch import Tensor, nn
 from ledeline.core.errors import ModelError
 from ledeline.data.dataset import Ids
 from ledeline.model.addons import ADDONS
-from ledeline.model.addons.addon import Addon, Sizes, View
-from ledeline.model.layers.attention import Attention, Memory
+from ledeline.model.addons.addon import Addon, AttentionStep, Sizes, View
+from ledeline.model.layers.attention import AttentionFollower
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.loss import logit_losses, smoothed, summed, token_losses
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 # Under which name a system has an add-on's weights; sGate's is that of version 0.1.0.
 WEIGHT_NAMES: Final = {"sgate": "gate"}
 LAYERS: Final = ("dropout", "encoder", "decoder", "output")
+Extras: TypeAlias = tuple[Any, ...]  # of each add-on that may keep a state of its own
 
 
 class AttentionEncoder(Protocol):
@@ -37,20 +40,33 @@ class AttentionEncoder(Protocol):
 
 
 class AttentionDecoder(Protocol):
-    """What an attention system asks of its decoder; the state has `attentional`, z_j (B, K, H)."""
+    """What an attention system asks of its decoder; the state has `attentional`, z_j (B, K, H).
 
-    @property
-    def attention(self) -> Attention:
-        """What each step looks at the source with."""
+    A follower is for its attention; it is None unless an add-on such as coverage changes attention.
+    """
+
+    embedding: nn.Embedding  # E_t
+
+    def memory(self, encoded: Encoded, mask: Tensor | None, /) -> Any:
+        """What every step attends to; its field `states` is what attention mixes, (B, I, ...)."""
 
     def start(self, encoded: Encoded, /) -> Any:
         """The state before the first step, K = 1."""
 
-    def step(self, words: Tensor, state: Any, memory: Memory, /) -> tuple[Any, Tensor]:
+    def step(
+        self, words: Tensor, state: Any, memory: Any, follower: AttentionFollower | None = None, /
+    ) -> tuple[Any, Tensor]:
         """One step of every hypothesis: y_{j-1} (B, K) -> the next state, alpha_j (B, K, I)."""
 
     def unroll(
-        self, words: Tensor, state: Any, memory: Memory, /, *, attention_gradient: bool = False
+        self,
+        words: Tensor,
+        state: Any,
+        memory: Any,
+        /,
+        *,
+        attention_gradient: bool = False,
+        follower: AttentionFollower | None = None,
     ) -> tuple[Tensor, Tensor]:
         """All steps with known words (B, J) -> z (B, J, H), alpha (B, J, I)."""
 
@@ -59,13 +75,13 @@ class SearchState(NamedTuple):
     """What a search carries from step to step."""
 
     decoder: Any
-    extras: tuple[Tensor | None, ...]  # of each add-on that changes scores
+    extras: Extras
 
 
 class SearchMemory(NamedTuple):
     """What every step of a source looks at."""
 
-    memory: Memory
+    memory: Any  # of the decoder
     sources: Tensor  # (B, I)
     mask: Tensor | None  # (B, I)
 
@@ -74,9 +90,17 @@ class Begun(NamedTuple):
     """Sources, ready for the first step."""
 
     state: Any  # of the decoder
-    memory: Memory
-    extras: tuple[Tensor | None, ...]
+    memory: Any  # of the decoder
+    extras: Extras
     encoded: Encoded  # as the encoder made it
+
+
+class Unrolled(NamedTuple):
+    """The decoder's steps with known words."""
+
+    states: Tensor  # z: (B, J, H)
+    attention: Tensor  # alpha: (B, J, I)
+    costs: Mapping[str, Tensor] = {}  # more to be minimised, by `cost_names`: (B, J) each
 
 
 class AttentionSystem(System):
@@ -86,6 +110,7 @@ class AttentionSystem(System):
     decoder: AttentionDecoder
     output: nn.Linear  # W_o, b_o
     addons: dict[str, Addon]
+    cost_names: ClassVar[tuple[str, ...]] = ()  # losses of its own, as `unroll` gives them
     label_smoothing = 0.0
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
@@ -98,7 +123,7 @@ class AttentionSystem(System):
         """Put the layers and the add-ons together, in the order of their weights."""
         self.dropout = dropout
         chosen = {name: ADDONS[name] for name in ADDONS if name in self.config.addons}
-        _refuse_clashes(chosen)
+        _refuse_clashes(chosen, self.cost_names)
         self.add_module("encoder", encoder)
         self._add({name: one for name, one in chosen.items() if one.overrides("encoded")}, sizes)
         self.add_module("decoder", decoder)
@@ -113,9 +138,14 @@ class AttentionSystem(System):
             self.add_module(WEIGHT_NAMES.get(name, name), self.addons[name])
 
     @property
-    def _scoring(self) -> list[Addon]:
-        """The add-ons that change scores."""
-        return [addon for addon in self.addons.values() if addon.overrides("scores")]
+    def _stateful(self) -> dict[str, Addon]:
+        """The add-ons that change attention or scores, and may keep a state of their own."""
+        places = ("attention_keys", "scores", "search_scores")
+        return {
+            name: addon
+            for name, addon in self.addons.items()
+            if any(addon.overrides(place) for place in places)
+        }
 
     @property
     def has_source_predictions(self) -> bool:
@@ -126,9 +156,9 @@ class AttentionSystem(System):
 
     @property
     def loss_names(self) -> tuple[str, ...]:
-        """The names of its losses: "target", then those of the add-ons."""
+        """The names of its losses: "target", then its own, then those of the add-ons."""
         own = (addon.loss_name for addon in self.addons.values())
-        return ("target", *(name for name in own if name is not None))
+        return ("target", *self.cost_names, *(name for name in own if name is not None))
 
     def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
         """As many decoder steps as the add-on that needs most. (B,), (B,) -> (B,)."""
@@ -140,22 +170,14 @@ class AttentionSystem(System):
     def losses(self, pairs: Pairs) -> Losses:
         """The losses of each pair, whose mean is G_1 or, with the SPM, G_2 (Equation 12)."""
         trains_attention = any(one.needs_attention_gradient for one in self.addons.values())
-        begun = self.begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
-        states, attention = self.decoder.unroll(
-            pairs.previous, begun.state, begun.memory, attention_gradient=trains_attention
-        )
-        states = self.dropout(states)
-        view = View(
-            states,
-            attention,
-            pairs.previous,
-            pairs.sources,
-            pairs.source_mask,
-            has_attention_gradient=trains_attention or not torch.is_grad_enabled(),
-            encoded=begun.encoded,
-        )
+        begun, unrolled = self._follow(pairs, attention_gradient=trains_attention)
+        has_gradient = trains_attention or not torch.is_grad_enabled()
+        view = self._view(pairs, begun, unrolled, has_gradient)
+        view = replace(view, states=self.dropout(view.states))
         minimised, losses = self._training_losses(view, begun.extras, pairs.targets)
         named = {"target": summed(minimised, pairs.target_mask)}
+        for name in self.cost_names:
+            named[name] = summed(unrolled.costs[name], pairs.target_mask)
         headline = summed(losses.detach(), pairs.headline_mask)
         for addon in self.addons.values():
             if addon.loss_name is not None:
@@ -164,27 +186,71 @@ class AttentionSystem(System):
 
     def trace(self, pairs: Pairs) -> Trace:
         """Teacher-force known headlines, and say what was seen at each step."""
+        begun, unrolled = self._follow(pairs)
+        view = self._view(pairs, begun, unrolled)
+        logs = self._trace_logs(view, begun.extras, pairs.targets)
+        states = unrolled.states
+        return Trace(logs, unrolled.attention, self.source_predictions(states), states)
+
+    @property
+    def rescores(self) -> bool:
+        """Whether an add-on ranks hypotheses once more, as reconstruction does."""
+        return any(addon.overrides("rescore") for addon in self.addons.values())
+
+    def rescore(self, pairs: Pairs) -> Tensor:
+        """What the add-ons add to the mean log-probability of each headline. (B,)."""
+        begun, unrolled = self._follow(pairs)
+        view = self._view(pairs, begun, unrolled)
+        added = [
+            one.rescore(view, pairs) for one in self.addons.values() if one.overrides("rescore")
+        ]
+        return torch.stack(added).sum(0)
+
+    def _follow(self, pairs: Pairs, *, attention_gradient: bool = False) -> tuple[Begun, Unrolled]:
+        """All steps of known headlines, without the output layer."""
         begun = self.begin(pairs.sources, pairs.source_lengths, pairs.source_mask)
-        states, attention = self.decoder.unroll(pairs.previous, begun.state, begun.memory)
-        view = View(states, attention, pairs.previous, pairs.sources, pairs.source_mask)
-        logs = -self._token_losses(view, begun.extras, pairs.targets)
-        return Trace(logs, attention, self.source_predictions(states), states)
+        return begun, self.unroll(pairs.previous, begun, attention_gradient=attention_gradient)
+
+    def unroll(self, words: Tensor, begun: Begun, *, attention_gradient: bool = False) -> Unrolled:
+        """The decoder's steps with known words (B, J); a system with own costs overrides it."""
+        follower = self._follower(begun.memory, begun.extras)
+        states, attention = self.decoder.unroll(
+            words,
+            begun.state,
+            begun.memory,
+            attention_gradient=attention_gradient,
+            follower=follower,
+        )
+        return Unrolled(states, attention)
+
+    def _view(
+        self, pairs: Pairs, begun: Begun, unrolled: Unrolled, has_attention_gradient: bool = True
+    ) -> View:
+        return View(
+            unrolled.states,
+            unrolled.attention,
+            pairs.previous,
+            pairs.sources,
+            pairs.source_mask,
+            has_attention_gradient=has_attention_gradient,
+            encoded=begun.encoded,
+            values=begun.memory.states,
+            embedding=self.decoder.embedding.weight,
+        )
 
     def source_predictions(self, states: Tensor) -> Tensor | None:
         """q_j, of the add-on that predicts source tokens. z (B, J, H) -> (B, J, V)."""
         found = (addon.source_predictions(states) for addon in self.addons.values())
         return next((one for one in found if one is not None), None)
 
-    def _token_losses(
-        self, view: View, extras: tuple[Tensor | None, ...], targets: Tensor
-    ) -> Tensor:
+    def _token_losses(self, view: View, extras: Extras, targets: Tensor) -> Tensor:
         """`-log o_j[y_j]` of each step, (B, J)."""
-        if not self._scoring:
+        if not self._acting("scores"):
             return token_losses(view.states, self.output, targets)
         return logit_losses(self._logits(view, extras), targets)
 
     def _training_losses(
-        self, view: View, extras: tuple[Tensor | None, ...], targets: Tensor
+        self, view: View, extras: Extras, targets: Tensor
     ) -> tuple[Tensor, Tensor]:
         """What is minimised at each step, and `-log o_j[y_j]`, (B, J) both.
 
@@ -197,23 +263,24 @@ class AttentionSystem(System):
         losses = logit_losses(logits, targets)
         return smoothed(losses, logits, self.label_smoothing), losses
 
-    def _logits(self, view: View, extras: tuple[Tensor | None, ...]) -> Tensor:
+    def _trace_logs(self, view: View, extras: Extras, targets: Tensor) -> Tensor:
+        """What search would have added up for each step, (B, J)."""
+        if not self._acting("search_scores"):
+            return -self._token_losses(view, extras, targets)
+        steps = []
+        for j in range(view.words.shape[1]):
+            logs, extras = self._search_logs(view.step(j), extras)
+            steps.append(logs.gather(-1, targets[:, j : j + 1].unsqueeze(-1)).squeeze(-1))
+        return torch.cat(steps, 1)
+
+    def _logits(self, view: View, extras: Extras) -> Tensor:
         """The logits of all steps, as the add-ons leave them, (B, J, V)."""
-        if not self._scoring:
-            logits: Tensor = self.output(view.states)
-            return logits
+        acting = self._acting("scores")
+        if not any(self.addons[name].overrides("begin") for name in acting):
+            return self._scores(view, extras)[0]
         steps = []
         for j in range(view.words.shape[1]):  # an add-on's own state grows from step to step
-            step = slice(j, j + 1)
-            seen = View(
-                view.states[:, step],
-                view.detached_attention[:, step],
-                view.words[:, step],
-                view.sources,
-                view.source_mask,
-                view.has_attention_gradient,
-            )
-            scores, extras = self._scores(seen, extras)
+            scores, extras = self._scores(view.step(j), extras)
             steps.append(scores)
         return torch.cat(steps, 1)
 
@@ -230,36 +297,97 @@ class AttentionSystem(System):
         self, words: Tensor, state: SearchState, memory: SearchMemory
     ) -> tuple[Tensor, SearchState]:
         """y_{j-1} (B, K) -> `log o_j` (B, K, V), Equation 3, and the state after the step."""
-        after, attention = self.decoder.step(words, state.decoder, memory.memory)
-        view = View(after.attentional, attention, words, memory.sources, memory.mask)
-        scores, extras = self._scores(view, state.extras)
-        return scores.log_softmax(-1), SearchState(after, extras)
+        follower, extras = self._follower(memory.memory, state.extras), state.extras
+        after, attention = self.decoder.step(words, state.decoder, memory.memory, follower)
+        view = View(
+            after.attentional,
+            attention,
+            words,
+            memory.sources,
+            memory.mask,
+            values=memory.memory.states,
+            embedding=self.decoder.embedding.weight,
+        )
+        logs, extras = self._search_logs(view, extras if follower is None else follower.extras)
+        return logs, SearchState(after, extras)
 
     def begin(self, sources: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Begun:
         """Sources (B, I) -> all that the first step needs."""
         encoded = self.encoder(sources, lengths)
         state = self.decoder.start(encoded)
-        extras = tuple(addon.begin(encoded, sources, mask) for addon in self._scoring)
+        extras = tuple(addon.begin(encoded, sources, mask) for addon in self._stateful.values())
         changed = encoded
         for addon in self.addons.values():
             changed = addon.encoded(changed)
-        memory = self.decoder.attention.memory_of(changed.states, mask)
-        return Begun(state, memory, extras, encoded)
+        return Begun(state, self.decoder.memory(changed, mask), extras, encoded)
 
-    def _scores(
-        self, view: View, extras: tuple[Tensor | None, ...]
-    ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    def _acting(self, place: str) -> list[str]:
+        """The add-ons that act at a place."""
+        return [name for name, addon in self.addons.items() if addon.overrides(place)]
+
+    def _follower(self, memory: Any, extras: Extras) -> "_Follower | None":
+        """What lets an add-on change attention, if there is one that does."""
+        if not (names := self._acting("attention_keys")):
+            return None
+        return _Follower(
+            self.addons[names[0]], list(self._stateful).index(names[0]), memory, extras
+        )
+
+    def _search_logs(self, view: View, extras: Extras) -> tuple[Tensor, Extras]:
+        """The log-probabilities of a step as search adds them up. (B, K, V)."""
+        scores, extras = self._scores(view, extras)
+        return self._pass("search_scores", scores.log_softmax(-1), view, extras)
+
+    def _scores(self, view: View, extras: Extras) -> tuple[Tensor, Extras]:
         """The logits of a step, as the add-ons leave them: `W_o z_j + b_o` (B, K, V)."""
-        scores, after = self.output(view.states), []
-        for addon, extra in zip(self._scoring, extras, strict=True):
-            scores, extra = addon.scores(scores, view, extra)
-            after.append(extra)
+        return self._pass("scores", self.output(view.states), view, extras)
+
+    def _pass(
+        self, place: str, scores: Tensor, view: View, extras: Extras
+    ) -> tuple[Tensor, Extras]:
+        """Scores (B, K, V) after all add-ons that act at a place, and the add-ons' states."""
+        after = list(extras)
+        for number, addon in enumerate(self._stateful.values()):
+            if addon.overrides(place):
+                scores, after[number] = getattr(addon, place)(scores, view, extras[number])
         return scores, tuple(after)
 
 
-def _refuse_clashes(chosen: dict[str, type[Addon]]) -> None:
-    """Refuse an add-on whose name, or whose loss's name, another part of the system has."""
-    losses = ["target", *(one.loss_name for one in chosen.values() if one.loss_name is not None)]
+class _Follower:
+    """The add-on that changes attention, while a decoder takes its steps."""
+
+    def __init__(self, addon: Addon, number: int, memory: Any, extras: Extras) -> None:
+        self._addon, self._number, self._values = addon, number, memory.states
+        self.extras = extras
+
+    def key_change(self) -> Tensor:
+        """What is added to the keys at this step. (B, K, I, size of a key)."""
+        return self._addon.attention_keys(self.extras[self._number])
+
+    def attended(self, queries: Tensor, weights: Tensor) -> None:
+        """Take note of a step."""
+        step = AttentionStep(queries, weights, self._values)
+        after = list(self.extras)
+        after[self._number] = self._addon.attended(after[self._number], step)
+        self.extras = tuple(after)
+
+
+def _refuse_clashes(chosen: dict[str, type[Addon]], own: tuple[str, ...]) -> None:
+    """Refuse an add-on whose name, or whose loss's name, another part of the system has.
+
+    Only one may change attention, and it may not change scores too: in training, attention is
+    followed before scores are computed.
+    """
+    following = [one for one in chosen.values() if one.overrides("attention_keys")]
+    if len(following) > 1 or any(
+        one.overrides(place) for one in following for place in ("scores", "search_scores")
+    ):
+        raise ModelError("only one add-on may change attention, and it may not change scores")
+    losses = [
+        "target",
+        *own,
+        *(one.loss_name for one in chosen.values() if one.loss_name is not None),
+    ]
     weights = [*LAYERS, *(WEIGHT_NAMES.get(name, name) for name in chosen)]
     for what, names in (("loss", losses), ("module", weights)):
         for name in names:

@@ -1,5 +1,7 @@
 """From a configuration to a system."""
 
+from ledeline.core.errors import ConfigError
+from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.initialization import Initialization, UniformInit, initialize
 from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
@@ -13,6 +15,15 @@ def build(
 
     They are uniform within 0.1 of 0 if no scheme is given, as in the paper.
     """
-    system: System = SYSTEMS[config.system.name](config, vocabulary)
+    kind = SYSTEMS[config.system.name]
+    for name in config.addons:
+        reason = kind.refuses.get(name)
+        if reason is None and not issubclass(kind, AttentionSystem):
+            reason = "it has no attention over the states of an encoder"
+        if reason is not None:
+            raise ConfigError(
+                f"[{name}] does not go with the system {config.system.name}: {reason}"
+            )
+    system: System = kind(config, vocabulary)
     initialize(system, seed, init or UniformInit())
     return system

@@ -5,6 +5,7 @@ calls `encode` and `step`, analysis calls `trace`. `docs/architecture.md` says h
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from ledeline.config.recipe import Recipe
 from ledeline.data.dataset import Batch, Ids
 from ledeline.model.format.int8 import Layout
-from ledeline.model.layers.dropout import Dropout, Share
+from ledeline.model.layers.dropout import BatchRandom, Share
 from ledeline.model.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class System(nn.Module, ABC):
     Config: ClassVar[Any]  # a section with the key `name`; its defaults are the published setting
     recipe: ClassVar[Recipe] = Recipe()  # how it was trained where it was published
     capturable: ClassVar[bool] = False  # may a training step be captured as a CUDA graph
+    refuses: ClassVar[Mapping[str, str]] = {}  # add-ons that do not go with it, and why
     label_smoothing: float | None = None  # in training, as the run sets it; None: it has none
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
@@ -89,6 +91,9 @@ class System(nn.Module, ABC):
         widest = [np.array([side.shape[1]]) for side in (batch.sources, batch.headlines)]
         return Pairs.of(batch, steps, int(self.num_steps(*widest)[0]), self.device)
 
+    def start_epoch(self) -> None:
+        """Change the weights before the first step of an epoch, where the published system did."""
+
     # --- search: one step after another -------------------------------------------------------
 
     @abstractmethod
@@ -105,6 +110,20 @@ class System(nn.Module, ABC):
     @abstractmethod
     def step(self, words: Tensor, state: Any, memory: Any) -> tuple[Tensor, Any]:
         """y_{j-1} (B, K) -> `log o_j` (B, K, V), and the state after the step."""
+
+    @property
+    def context_size(self) -> int | None:
+        """On how many of the last words a step depends; None: on all of them."""
+        return None
+
+    @property
+    def rescores(self) -> bool:
+        """Whether it ranks the hypotheses of a search once more, by `rescore`."""
+        return False
+
+    def rescore(self, pairs: Pairs) -> Tensor:
+        """What is added to the mean log-probability of each headline to rank it. (B,)."""
+        return torch.zeros(len(pairs.sources), device=self.device)
 
     # --- analysis -----------------------------------------------------------------------------
 
@@ -129,7 +148,7 @@ class System(nn.Module, ABC):
         return False
 
     def share_batches(self, share: Share) -> None:
-        """Tell its dropout layers which pairs of the batch this process has."""
+        """Tell its layers with random numbers which pairs of the batch this process has."""
         for module in self.modules():
-            if isinstance(module, Dropout):
+            if isinstance(module, BatchRandom):
                 module.share = share

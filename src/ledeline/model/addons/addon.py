@@ -1,7 +1,7 @@
 """The contract of an add-on: something more for any system with attention over encoder states."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 from torch import Tensor, nn
 
@@ -11,12 +11,39 @@ from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
 
 
-class Sizes(NamedTuple):
+@dataclass(frozen=True)
+class Sizes:
     """What an add-on may need to know of the system it is added to."""
 
     vocabulary: int  # V
     embedding: int  # D
-    hidden: int  # H
+    hidden: int  # H, of z_j
+    own_states: int | None = None  # of h_i and of the sentence, where it is not H
+    own_keys: int | None = None  # of a key of attention, where it is not that of h_i
+    own_queries: int | None = None  # of what attention asks with, where it is not H
+
+    @property
+    def states(self) -> int:
+        """Of the encoder's states h_i, and of the sentence vector."""
+        return self.hidden if self.own_states is None else self.own_states
+
+    @property
+    def keys(self) -> int:
+        """Of the keys of attention."""
+        return self.states if self.own_keys is None else self.own_keys
+
+    @property
+    def queries(self) -> int:
+        """Of what attention asks with."""
+        return self.hidden if self.own_queries is None else self.own_queries
+
+
+class AttentionStep(NamedTuple):
+    """A step of attention, for an add-on that follows it."""
+
+    queries: Tensor  # (B, K, size of a query)
+    weights: Tensor  # alpha_j: (B, K, I)
+    values: Tensor  # what attention mixes: (B, I, size of h_i)
 
 
 @dataclass(frozen=True)
@@ -34,6 +61,8 @@ class View:
     source_mask: Tensor | None  # (B, I)
     has_attention_gradient: bool = True
     encoded: Encoded | None = None  # as the encoder made it, in a loss; None in `Addon.scores`
+    values: Tensor | None = None  # what attention mixes: (B, I, size of h_i)
+    embedding: Tensor | None = None  # E_t: (V, D)
 
     @property
     def attention(self) -> Tensor:
@@ -44,6 +73,17 @@ class View:
                 "needs_attention_gradient = True in its class, or look at detached_attention"
             )
         return self.detached_attention
+
+    def step(self, j: int) -> Self:
+        """One step of all, as `Addon.scores` sees it."""
+        one = slice(j, j + 1)
+        return replace(
+            self,
+            states=self.states[:, one],
+            detached_attention=self.detached_attention[:, one],
+            words=self.words[:, one],
+            encoded=None,
+        )
 
 
 class Addon(nn.Module):
@@ -62,18 +102,42 @@ class Addon(nn.Module):
         """Change the encoder's states before attention sees them, as sGate does."""
         return encoded
 
-    def begin(self, encoded: Encoded, sources: Tensor, mask: Tensor | None) -> Tensor | None:  # noqa: ARG002
-        """State of its own before the first step, (B, 1, ...), such as coverage; None: none."""
+    def begin(self, encoded: Encoded, sources: Tensor, mask: Tensor | None) -> Any:  # noqa: ARG002
+        """State of its own before the first step, such as coverage; None: none.
+
+        A tensor (B, 1, ...), or a tuple of them; in a search each hypothesis has its own, (B, K,
+        ...).
+        """
         return None
+
+    def attention_keys(self, extra: Any) -> Tensor:
+        """What is added to the keys of attention at the next step. (B, K, I, size of a key)."""
+        raise NotImplementedError
+
+    def attended(self, extra: Any, step: AttentionStep) -> Any:  # noqa: ARG002
+        """Its own state after attention has looked, for an add-on with `attention_keys`."""
+        return extra
 
     def scores(
         self,
         scores: Tensor,
         view: View,  # noqa: ARG002
-        extra: Tensor | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Change the logits of a step, (B, K, V), and its own state, (B, K, ...)."""
+        extra: Any,
+    ) -> tuple[Tensor, Any]:
+        """Change the logits of a step, (B, K, V), and its own state, in training and search."""
         return scores, extra
+
+    def search_scores(
+        self,
+        logs: Tensor,
+        view: View,  # noqa: ARG002
+        extra: Any,
+    ) -> tuple[Tensor, Any]:
+        """Change the log-probabilities of a step, (B, K, V), and its own state.
+
+        In search and traces only, not in training; they need not sum to 1 after it. None may rise.
+        """
+        return logs, extra
 
     def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:  # noqa: ARG002
         """Decoder steps that it needs for each pair; longer sides never need fewer. (B,)."""
@@ -82,6 +146,13 @@ class Addon(nn.Module):
     def loss(self, view: View, pairs: Pairs) -> Tensor:
         """Its loss of each pair, (B,), for an add-on with a `loss_name`."""
         raise NotImplementedError(f"{type(self).__name__} has a loss_name and no loss")
+
+    def rescore(self, view: View, pairs: Pairs) -> Tensor:
+        """What is added to the mean log-probability of each headline to rank it. (B,).
+
+        The best hypotheses of a search are ranked once more by it.
+        """
+        raise NotImplementedError
 
     def source_predictions(self, states: Tensor) -> Tensor | None:  # noqa: ARG002
         """Which source type is predicted at each step: z (B, J, H) -> q (B, J, V), as the SPM."""
@@ -95,4 +166,5 @@ class Addon(nn.Module):
     @classmethod
     def changes_decoding(cls) -> bool:
         """Whether headlines come out otherwise with it; an engine must know it, or refuse it."""
-        return any(cls.overrides(method) for method in ("encoded", "begin", "scores"))
+        places = ("encoded", "begin", "attention_keys", "scores", "search_scores")
+        return any(map(cls.overrides, places))

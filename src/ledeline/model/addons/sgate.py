@@ -30,8 +30,8 @@ class SelectiveGate(Addon):
 
     def __init__(self, config: SelectiveGateConfig, sizes: Sizes) -> None:  # noqa: ARG002
         super().__init__()
-        self.of_state = nn.Linear(sizes.hidden, sizes.hidden, bias=False)  # W_g
-        self.of_sentence = nn.Linear(sizes.hidden, sizes.hidden)  # U_g, b_g
+        self.of_state = nn.Linear(sizes.states, sizes.states, bias=False)  # W_g
+        self.of_sentence = nn.Linear(sizes.states, sizes.states)  # U_g, b_g
 
     def encoded(self, encoded: Encoded) -> Encoded:
         """The same with gated states."""

@@ -1,6 +1,6 @@
 """Attention: Appendix C of the paper, Luong's global attention with the `general` score."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,19 @@ class Memory(NamedTuple):
     states: Tensor  # (B, I, H): h_i
     keys: Tensor  # (B, I, H): h_i^T W_a
     mask: Tensor | None  # (B, I); None: all positions are valid
+
+
+class AttentionFollower(Protocol):
+    """What follows attention from step to step and changes it, such as coverage.
+
+    An attention module asks for the change before it weighs, and tells the weights after it.
+    """
+
+    def key_change(self) -> Tensor:
+        """What is added to the keys at this step. (B, K, I, size of a key)."""
+
+    def attended(self, queries: Tensor, weights: Tensor) -> None:
+        """Take note of a step: what was asked with (B, K, ...), and alpha_j (B, K, I)."""
 
 
 class Attention(nn.Module):
@@ -28,11 +41,17 @@ class Attention(nn.Module):
         """Encoder states (B, I, H) -> what each step attends to."""
         return Memory(states, states @ self.bilinear, mask)
 
-    def forward(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, queries: Tensor, memory: Memory, follower: AttentionFollower | None = None
+    ) -> tuple[Tensor, Tensor]:
         """zv_j (B, K, H) -> z_j (B, K, H) and alpha_j (B, K, I)."""
         scores = queries @ memory.keys.transpose(1, 2)  # (B, K, H) (B, H, I) -> (B, K, I)
+        if follower is not None:
+            scores = scores + (queries.unsqueeze(2) * follower.key_change()).sum(-1)
         if memory.mask is not None:
             scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
         weights = scores.softmax(-1)
+        if follower is not None:
+            follower.attended(queries, weights)
         contexts = weights @ memory.states  # (B, K, I) (B, I, H) -> (B, K, H)
         return torch.tanh(self.mix(torch.cat([contexts, queries], -1))), weights

@@ -10,7 +10,7 @@ from torch.nn import functional
 from ledeline.model.gpu import dispatch
 from ledeline.model.initialization import open_forget_gates
 from ledeline.model.layers import unroll
-from ledeline.model.layers.attention import Attention, Memory
+from ledeline.model.layers.attention import Attention, AttentionFollower, Memory
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded, embed
 from ledeline.model.layers.unroll import LayerInputs, WordInputs
@@ -63,12 +63,20 @@ class Decoder(nn.Module):
         cell = tuple(ends.cell.unsqueeze(1) for ends in encoded.ends)
         return DecoderState(hidden, cell, torch.zeros_like(hidden[0]))
 
+    def memory(self, encoded: Encoded, mask: Tensor | None) -> Memory:
+        """What every step attends to; the mask (B, I) is that of the source."""
+        return self.attention.memory_of(encoded.states, mask)
+
     def step(
-        self, words: Tensor, state: DecoderState, memory: Memory
+        self,
+        words: Tensor,
+        state: DecoderState,
+        memory: Memory,
+        follower: AttentionFollower | None = None,
     ) -> tuple[DecoderState, Tensor]:
         """One step of every hypothesis: y_{j-1} (B, K) -> the next state, alpha_j (B, K, I)."""
         word_gates = self._word_gates(self._embedded(words))
-        return self._advance(word_gates, [None] * len(self.upper), state, memory)
+        return self._advance(word_gates, [None] * len(self.upper), state, memory, follower)
 
     def unroll(
         self,
@@ -77,18 +85,19 @@ class Decoder(nn.Module):
         memory: Memory,
         *,
         attention_gradient: bool = False,
+        follower: AttentionFollower | None = None,
     ) -> tuple[Tensor, Tensor]:
         """All steps with known words y_0 ... y_{J-1} (B, J) -> z (B, J, H), alpha (B, J, I).
 
         What does not depend on the step before, the words' part of the gates and the dropout masks,
         is computed for all steps at once. In training `layers.unroll` does the steps, with a
         backward pass written by hand. That has no gradient through alpha, so with
-        `attention_gradient` the steps are left to autograd.
+        `attention_gradient`, or with a follower, the steps are left to autograd.
         """
         embedded = self._embedded(words)
         shape = (*words.shape, state.attentional.shape[-1])
         masks = [self.dropout.mask(shape, embedded) for _ in self.upper]
-        by_autograd = self.autograd_only or attention_gradient
+        by_autograd = self.autograd_only or attention_gradient or follower is not None
         if not by_autograd and dispatch.use_manual_backward(embedded):
             return self._unroll_manually(embedded, masks, state, memory)
         word_gates = self._word_gates(embedded)
@@ -96,7 +105,7 @@ class Decoder(nn.Module):
         for j in range(words.shape[1]):
             step = slice(j, j + 1)
             step_masks = [None if one is None else one[:, step] for one in masks]
-            state, weights = self._advance(word_gates[:, step], step_masks, state, memory)
+            state, weights = self._advance(word_gates[:, step], step_masks, state, memory, follower)
             attentional.append(state.attentional)
             attentions.append(weights)
         return torch.cat(attentional, 1), torch.cat(attentions, 1)
@@ -132,6 +141,7 @@ class Decoder(nn.Module):
         masks: Sequence[Tensor | None],
         state: DecoderState,
         memory: Memory,
+        follower: AttentionFollower | None,
     ) -> tuple[DecoderState, Tensor]:
         size = self.embedding.embedding_dim
         below = torch.cat([state.attentional, state.hidden[0]], -1)  # (B, K, 2H)
@@ -144,7 +154,7 @@ class Decoder(nn.Module):
             h, c = lstm_cell(gates, state.cell[number])
             hidden.append(h)
             cell.append(c)
-        attentional, weights = self.attention(h, memory)
+        attentional, weights = self.attention(h, memory, follower)
         return DecoderState(tuple(hidden), tuple(cell), attentional), weights
 
 

@@ -20,7 +20,36 @@ class Share(NamedTuple):
 WHOLE_BATCH: Final = Share(0, 1, None)
 
 
-class Dropout(nn.Module):
+class BatchRandom(nn.Module):
+    """Random numbers for a whole batch, of which this process takes its own rows.
+
+    So two processes train exactly as one does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = WHOLE_BATCH
+
+    def whole(self, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Room for the numbers of the whole batch, where this process has this shape (B, ...)."""
+        return like.new_empty((self.share.num_pairs or shape[0], *shape[1:]))
+
+    def own(self, whole: Tensor) -> Tensor:
+        """The rows of this process."""
+        return whole[self.share.rank :: self.share.world_size]
+
+
+class Noise(BatchRandom):
+    """Draws from the standard normal distribution: fresh ones in training, else 0."""
+
+    def forward(self, like: Tensor) -> Tensor:
+        """Noise of the shape (B, ...) of the values."""
+        if not self.training:
+            return torch.zeros_like(like)
+        return self.own(self.whole(like.shape, like).normal_())
+
+
+class Dropout(BatchRandom):
     """Zero a share of the values in training, and scale the rest so that the mean stays.
 
     The random mask is drawn for the whole batch, and this process takes its own rows of it. So two
@@ -30,7 +59,6 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.share = WHOLE_BATCH
 
     def forward(self, values: Tensor) -> Tensor:
         """Values of any shape (B, ...) -> the same shape."""
@@ -41,13 +69,12 @@ class Dropout(nn.Module):
         """A random mask of this shape: 0 or 1 / (1 - rate); None where nothing is dropped."""
         if not self.training or not self.rate:
             return None
-        rank, world_size, num_pairs = self.share
-        whole = like.new_empty((num_pairs or shape[0], *shape[1:]))
+        whole = self.whole(shape, like)
         if whole.is_cuda:
             whole.bernoulli_(1 - self.rate).div_(1 - self.rate)  # one kernel less
         else:
             whole.uniform_().ge_(self.rate).div_(1 - self.rate)
-        return whole[rank::world_size]
+        return self.own(whole)
 
     def extra_repr(self) -> str:
         """The rate, where the model is printed."""

@@ -72,11 +72,20 @@ def summed_directions(
     layer: nn.Module, values: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Any]:
     """Any bidirectional layer: (B, I, D or H) -> summed states (B, I, H), and its last states."""
+    both, last = both_directions(layer, values, lengths)
+    forward, backward = both.chunk(2, dim=-1)  # (B, I, 2H) -> (B, I, H) twice
+    return forward + backward, last
+
+
+def both_directions(layer: nn.Module, values: Tensor, lengths: Tensor | None) -> tuple[Tensor, Any]:
+    """Any bidirectional layer: (B, I, D) -> states `[fwd_i; bwd_i]` (B, I, 2H), and its last ones.
+
+    The last ones are fwd_I and bwd_1, (2, B, H), however the sources are padded.
+    """
     if lengths is None:
         both, last = layer(values)
     else:
         packed = pack_padded_sequence(values, lengths, batch_first=True, enforce_sorted=False)
         both, last = layer(packed)
         both, _ = pad_packed_sequence(both, batch_first=True, total_length=values.shape[1])
-    forward, backward = both.chunk(2, dim=-1)  # (B, I, 2H) -> (B, I, H) twice
-    return forward + backward, last
+    return both, last

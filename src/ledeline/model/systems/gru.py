@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ledeline.config.section import at_least, below, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
-from ledeline.model.layers.attention import Attention, Memory
+from ledeline.model.layers.attention import Attention, AttentionFollower, Memory
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded, embed, summed_directions
 
@@ -85,9 +85,19 @@ class GruDecoder(nn.Module):
         hidden = tuple(end.unsqueeze(1) for end in encoded.ends)  # (B, H) -> (B, 1, H)
         return GruState(hidden, torch.zeros_like(hidden[0]))
 
-    def step(self, words: Tensor, state: GruState, memory: Memory) -> tuple[GruState, Tensor]:
+    def memory(self, encoded: Encoded, mask: Tensor | None) -> Memory:
+        """What every step attends to; the mask (B, I) is that of the source."""
+        return self.attention.memory_of(encoded.states, mask)
+
+    def step(
+        self,
+        words: Tensor,
+        state: GruState,
+        memory: Memory,
+        follower: AttentionFollower | None = None,
+    ) -> tuple[GruState, Tensor]:
         """One step of every hypothesis: y_{j-1} (B, K) -> the next state, alpha_j (B, K, I)."""
-        return self._advance(self._embedded(words), state, memory)
+        return self._advance(self._embedded(words), state, memory, follower)
 
     def unroll(
         self,
@@ -96,11 +106,12 @@ class GruDecoder(nn.Module):
         memory: Memory,
         *,
         attention_gradient: bool = False,  # noqa: ARG002 - autograd has it in any case
+        follower: AttentionFollower | None = None,
     ) -> tuple[Tensor, Tensor]:
         """All steps with known words (B, J) -> z (B, J, H), alpha (B, J, I)."""
         embedded, states, attentions = self._embedded(words), [], []
         for j in range(words.shape[1]):
-            state, weights = self._advance(embedded[:, j : j + 1], state, memory)
+            state, weights = self._advance(embedded[:, j : j + 1], state, memory, follower)
             states.append(state.attentional)
             attentions.append(weights)
         return torch.cat(states, 1), torch.cat(attentions, 1)
@@ -110,7 +121,11 @@ class GruDecoder(nn.Module):
         return embedded
 
     def _advance(
-        self, embedded: Tensor, state: GruState, memory: Memory
+        self,
+        embedded: Tensor,
+        state: GruState,
+        memory: Memory,
+        follower: AttentionFollower | None,
     ) -> tuple[GruState, Tensor]:
         below, hidden = torch.cat([embedded, state.attentional], -1), []  # (B, K, D + H)
         for number, (cell, before) in enumerate(zip(self.cells, state.hidden, strict=True)):
@@ -118,7 +133,7 @@ class GruDecoder(nn.Module):
             after = cast(nn.GRUCell, cell)(below.flatten(0, 1), before.flatten(0, 1))
             below = after.view_as(before)
             hidden.append(below)
-        attentional, weights = self.attention(below, memory)
+        attentional, weights = self.attention(below, memory, follower)
         return GruState(tuple(hidden), attentional), weights
 
 
