@@ -17,13 +17,17 @@ def build(
     """
     kind = SYSTEMS[config.system.name]
     for name in config.addons:
-        reason = kind.refuses.get(name)
-        if reason is None and not issubclass(kind, AttentionSystem):
-            reason = "it has no attention over the states of an encoder"
-        if reason is not None:
+        if reason := refusal(kind, name):
             raise ConfigError(
                 f"[{name}] does not go with the system {config.system.name}: {reason}"
             )
     system: System = kind(config, vocabulary)
     initialize(system, seed, init or UniformInit())
     return system
+
+
+def refusal(kind: type[System], addon: str) -> str | None:
+    """Why an add-on does not go with a system; None: it does."""
+    if not issubclass(kind, AttentionSystem):
+        return "it has no attention over the states of an encoder"
+    return kind.refuses.get(addon)
