@@ -308,6 +308,13 @@ def test_a_batch_that_is_filled_up_teaches_the_same(
         torch.testing.assert_close(one["exp_avg"], other["exp_avg"], rtol=0, atol=close)
 
 
+@pytest.mark.parametrize("unit", ["tokens", "nothing"])
+def test_the_loss_is_divided_alike(tiny: TrainConfig, unit: Any) -> None:
+    config = replace(tiny, train=replace(tiny.train, divide_loss_by=unit))
+    plain, fast, _ = both(config, torch.float64)
+    torch.testing.assert_close(fast.norm, plain.norm)
+
+
 @pytest.mark.parametrize("batch_size", [4, 40])
 def test_gradients_of_a_filled_up_batch(
     tiny: TrainConfig, batch_size: int, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """Rates against values computed by hand."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from ledeline.train.schedules import (
     SCHEDULES,
     ConstantSchedule,
     HalvingSchedule,
+    PlateauSchedule,
     RunPosition,
     Schedule,
     WarmupCosineSchedule,
@@ -94,3 +96,36 @@ def test_each_is_found_by_its_name() -> None:
     assert {name: kind().name for name, kind in SCHEDULES.items()} == {
         name: name for name in ("halving", "constant", "warmup_cosine", "warmup_inverse_sqrt")
     }
+
+
+class TestPlateau:
+    """The factors of the epochs after each of these validations."""
+
+    LOSSES = (5.0, 4.0, 4.5, 4.2, 3.9, 3.9, 3.8)
+
+    def factors(self, **keys: Any) -> list[float]:
+        schedule = PlateauSchedule(**keys)
+        return [
+            schedule.factor(RunPosition(10 * done, done, 10, 15, self.LOSSES[:done]))
+            for done in range(len(self.LOSSES) + 1)
+        ]
+
+    def test_worse_than_the_one_before_halves(self) -> None:
+        """As ABS: after the third, and after the sixth, which is no better."""
+        found = self.factors(compare_with="previous")
+        assert found == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+    def test_not_better_than_the_best_halves(self) -> None:
+        """The fourth is better than the third, but not than the second."""
+        assert self.factors() == [1, 1, 1, 0.5, 0.25, 0.25, 0.125, 0.125]
+
+    def test_after_some_epochs_in_a_row(self) -> None:
+        assert self.factors(epochs_to_wait=2) == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5]
+
+    def test_once_it_falls_it_falls_with_every_epoch(self) -> None:
+        """As conv-s2s."""
+        found = self.factors(keep_lowering=True, multiply_by=0.1)
+        assert found == pytest.approx([1, 1, 1, 0.1, 0.01, 0.001, 1e-4, 1e-5])
+
+    def test_without_a_validation_nothing_falls(self) -> None:
+        assert PlateauSchedule().factor(RunPosition(3, 0, 10, 15)) == 1

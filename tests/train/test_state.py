@@ -9,7 +9,7 @@ from ledeline.train.state import TrainState
 
 def test_a_state_survives_json_bit_for_bit() -> None:
     for loss in (math.inf, 2.0 / 3, 5e-324):
-        train_state = TrainState(7, BatchPosition(1, 2), loss, 5, 1, "")
+        train_state = TrainState(7, BatchPosition(1, 2), loss, 5, 1, "", (3.0, 1.0 / 3))
         assert TrainState.from_json(json.loads(json.dumps(train_state.to_json()))) == train_state
 
 
@@ -29,6 +29,13 @@ class TestValidated:
         assert (train_state.best_loss, train_state.best_step) == (2.0, 2)
         assert train_state.epochs_since_best == 1
         assert not train_state.finished
+
+    def test_all_losses_are_kept_for_schedules(self) -> None:
+        assert self.after(3.0, 2.0, 2.5).losses == (3.0, 2.0, 2.5)
+
+    def test_a_state_of_0_1_0_has_none(self) -> None:
+        old = {name: one for name, one in TrainState().to_json().items() if name != "losses"}
+        assert TrainState.from_json(old).losses == ()
 
     def test_an_equal_loss_is_not_better(self) -> None:
         assert self.after(2.0, 2.0).best_step == 1

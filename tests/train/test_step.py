@@ -1,4 +1,4 @@
-"""A step: how its gradient is clipped."""
+"""A step: how its gradient is scaled and clipped, and what happens before an epoch."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,8 @@ from ledeline.model.systems.encdec import EncDec
 from ledeline.train.callbacks import NullCallback, StepReport
 from ledeline.train.loop import train
 from ledeline.train.optimizers import SgdConfig, build_optimizer, set_rate
-from ledeline.train.step import TrainStep
+from ledeline.train.processes import World
+from ledeline.train.step import EagerSteps, TrainStep
 from ledeline.train.train_config import TrainConfig
 from ledeline.train.validation import Validation
 
@@ -44,6 +45,9 @@ def gradients(
         return {name: before[name] - after[name] for name in before}, float(step.norm)
 
     return taken
+
+
+ALONE = World(0, 1, torch.device("cpu"))
 
 
 def norm_of(gradient: dict[str, torch.Tensor]) -> float:
@@ -128,3 +132,49 @@ class TestLabelSmoothing:
         with pytest.raises(ConfigError, match=sentence):
             train(config, tmp_path / "run")
         assert not (tmp_path / "run").exists()
+
+
+class TestDivisor:
+    """What the summed loss is divided by."""
+
+    @pytest.mark.parametrize("unit", ["pairs", "tokens", "nothing"])
+    def test_the_gradient_is_that_of_the_sum_divided(self, tiny: TrainConfig, unit: Any) -> None:
+        loop = replace(tiny.train, divide_loss_by=unit, clip_norm=None)
+        config = replace(tiny, train=loop, optimizer=SgdConfig())
+        dataset = Dataset(config.data.dataset)
+        model: System = build(config.model, dataset.tokenizer.vocabulary_size, 1).double()
+        before = {name: one.detach().clone() for name, one in model.named_parameters()}
+        optimizer = build_optimizer(config.optimizer, model.parameters(), model.device)
+        set_rate(optimizer, 1.0)
+        batches = Batches(dataset["train"], size=4, seed=1)
+        draw, _ = next(batches.planned_from())
+        batch = batches.read(draw)
+        total = model.eval()(model.pairs(batch)).total().sum()
+        expected = torch.autograd.grad(total, list(model.parameters()))
+        step = TrainStep(model, model, optimizer, config)
+        EagerSteps(step, batches, ALONE).run(draw)
+        tokens = int((batch.headline_lengths + 1).sum())
+        divisor = {"pairs": len(batch.sources), "tokens": tokens, "nothing": 1}[unit]
+        for (name, after), gradient in zip(model.named_parameters(), expected, strict=True):
+            torch.testing.assert_close(before[name] - after, gradient / divisor)
+
+
+def test_an_epoch_is_started_once_also_where_it_is_resumed(
+    tiny: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the middle of an epoch, and before its first step."""
+    steps: list[int] = []
+    taken: list[int] = []
+    monkeypatch.setattr(EncDec, "start_epoch", lambda _: steps.append(len(taken)))
+    run = EagerSteps.run
+    monkeypatch.setattr(
+        EagerSteps, "run", lambda self, draw: (taken.append(draw.number), run(self, draw))[1]
+    )
+    config = replace(tiny, train=replace(tiny.train, epochs=2, patience=9))
+    train(config, tmp_path / "run")
+    per_epoch = len(taken) // 2
+    assert steps == [0, per_epoch]
+    steps.clear()
+    longer = replace(config, train=replace(config.train, epochs=3))
+    train(longer, tmp_path / "run", resume=True)
+    assert steps == [2 * per_epoch]

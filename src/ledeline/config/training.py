@@ -40,6 +40,11 @@ class LoopConfig:
         at_least(0),
         below(1),
     ] = 0.0
+    divide_loss_by: Annotated[
+        Literal["pairs", "tokens", "nothing"],
+        "What the summed loss of a step is divided by: its number of pairs, its number of headline "
+        "tokens, or nothing. The gradient is clipped after that.",
+    ] = "pairs"
     epochs: Annotated[int, "Maximum number of epochs.", at_least(1)] = 15
     patience: Annotated[
         int, "Stop after this many epochs without a better validation loss.", at_least(1)

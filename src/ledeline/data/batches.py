@@ -155,6 +155,10 @@ class Batches:
         rounded = -(-(headlines + 1) // self._multiple) * self._multiple - 1
         return sources, np.maximum(headlines, np.minimum(rounded, sources - 1))
 
+    def num_tokens(self, rows: Ids) -> int:
+        """Headline tokens of these rows, <eos> included."""
+        return int(self._headline_lengths[rows].sum()) + len(rows)
+
     def read(self, planned: PlannedBatch) -> Batch:
         """The pairs of a batch that this rank takes."""
         rows, width = planned.rows, int(planned.plan.headline_widths[planned.number])

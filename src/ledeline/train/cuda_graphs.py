@@ -113,6 +113,7 @@ class CapturedSteps:
     ) -> None:
         model = step.model
         self._step, self._graphs, self._num_steps = step, graphs, model.num_steps
+        self._batches = batches
         self._headline_lengths = batches.split.headlines.lengths()
         reader = ThreadPoolExecutor(1)
         self._loading = reader.submit(_read, batches, epochs, model.num_steps, model.device)
@@ -120,6 +121,7 @@ class CapturedSteps:
         put = partial(torch.zeros, device=model.device)
         self._rows = put(len(batches), batches.size, dtype=torch.int64)
         self._counts = put(len(batches), dtype=torch.float64)  # pairs of each batch
+        self._divisors = put(len(batches), dtype=torch.float64)  # of the loss of each batch
         self._number = put(1, dtype=torch.int64)  # of the batch, in its epoch
         self._places = torch.arange(batches.size, device=model.device)
         self._plan: EpochPlan | None = None
@@ -162,7 +164,8 @@ class CapturedSteps:
         rows = self._rows[self._number].squeeze(0)[:height]  # (1, batch size) -> (B,)
         count = self._counts[self._number]  # (1,)
         pair_mask = (self._places[:height] < count).float()  # (B,)
-        self._step(self._data.pairs(rows, *sides), 1 / count.squeeze(0), pair_mask)
+        divisor = self._divisors[self._number].squeeze(0)
+        self._step(self._data.pairs(rows, *sides), 1 / divisor, pair_mask)
 
     def _load(self, plan: EpochPlan) -> None:
         """Put the order of an epoch on the device; the last pair of a batch fills it up."""
@@ -170,6 +173,9 @@ class CapturedSteps:
         places = np.minimum(starts + np.arange(self._rows.shape[1]), stops - 1)
         self._rows.copy_(torch.from_numpy(plan.order[places]))
         self._counts.copy_(torch.from_numpy((stops - starts).squeeze(1)))
+        batch_rows = (plan.order[start:stop] for start, stop in plan.bounds.tolist())
+        divisors = [self._step.divisor(self._batches, one) for one in batch_rows]
+        self._divisors.copy_(torch.tensor(divisors))
         self._plan, self._shapes = plan, shapes_of(plan, self._num_steps)
 
     def _warm_up(self, work: Collection[Work], progress: Progress) -> None:
@@ -180,6 +186,7 @@ class CapturedSteps:
         """
         self._graphs.release_memory()  # of what came before, such as a validation
         self._counts.fill_(1)  # row 0, which all batches consist of so far
+        self._divisors.fill_(1)
         state = _state(self._step)
         before = [one.clone() for one in state]
         for number, one in enumerate(work, start=1):

@@ -128,6 +128,8 @@ def train(
             set_rate(optimizer, rate)
             seed(config.train.seed, train_state.step)
             model.train()
+            if draw.number == 0:
+                model.start_epoch()
             steps.run(draw)
             timer.step(len(draw.rows))
             train_state = train_state.after_step(next_position)
@@ -235,7 +237,7 @@ def _steps(
 def _learning_rate(config: TrainConfig, train_state: TrainState, steps_per_epoch: int) -> float:
     """The learning rate of the next step."""
     epoch, epochs = train_state.position.epoch, config.train.epochs
-    at = RunPosition(train_state.step, epoch, steps_per_epoch, epochs)
+    at = RunPosition(train_state.step, epoch, steps_per_epoch, epochs, train_state.losses)
     return config.optimizer.learning_rate * config.schedule.factor(at)
 
 

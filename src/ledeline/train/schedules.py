@@ -1,14 +1,15 @@
 """Schedules: how the learning rate changes from step to step.
 
 `[schedule] name = "..."` picks one. Each gives a factor for `optimizer.learning_rate`, from numbers
-that follow from the step alone, so that a resumed run has the rates of an undisturbed one.
+that follow from the step and from the validations before it, so that a resumed run has the rates of
+an undisturbed one.
 """
 
 import math
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NamedTuple, Protocol
 
-from ledeline.config.section import at_least, below, section
+from ledeline.config.section import above, at_least, below, section
 
 
 class RunPosition(NamedTuple):
@@ -18,6 +19,7 @@ class RunPosition(NamedTuple):
     epoch: int  # counted from 0
     steps_per_epoch: int
     epochs: int  # of the whole run, at most
+    losses: tuple[float, ...] = ()  # of the validation after each epoch that is done
 
 
 class Schedule(Protocol):
@@ -100,9 +102,45 @@ class WarmupInverseSqrtSchedule:
         return min(number / self.warmup_steps, math.sqrt(self.warmup_steps / number))
 
 
+@section
+class PlateauSchedule:
+    """Lower where validation gets worse, as ABS, SEASS and conv-s2s were trained."""
+
+    name: Annotated[Literal["plateau"], "Lower when the validation loss does not improve."] = (
+        "plateau"
+    )
+    multiply_by: Annotated[
+        float, "What the rate is multiplied with each time.", above(0), below(1)
+    ] = 0.5
+    compare_with: Annotated[
+        Literal["previous", "best"],
+        "The validation that a new one must be better than: the one before, or the best so far.",
+    ] = "best"
+    epochs_to_wait: Annotated[
+        int, "Lower the rate after so many epochs in a row that were not better.", at_least(1)
+    ] = 1
+    keep_lowering: Annotated[
+        bool, "Lower the rate with every epoch after the first time, whatever validation says."
+    ] = False
+
+    def factor(self, at: RunPosition) -> float:
+        """1, and `multiply_by` once for each time; the same throughout an epoch."""
+        return float(self.multiply_by ** self._num_times(at.losses))
+
+    def _num_times(self, losses: tuple[float, ...]) -> int:
+        times, waited, bar = 0, 0, math.inf
+        for loss in losses:
+            waited = 0 if loss < bar else waited + 1
+            if waited == self.epochs_to_wait or (times and self.keep_lowering):
+                times, waited = times + 1, 0
+            bar = loss if self.compare_with == "previous" else min(bar, loss)
+        return times
+
+
 SCHEDULES: Final[Mapping[str, type]] = {
     "halving": HalvingSchedule,
     "constant": ConstantSchedule,
     "warmup_cosine": WarmupCosineSchedule,
     "warmup_inverse_sqrt": WarmupInverseSqrtSchedule,
+    "plateau": PlateauSchedule,
 }

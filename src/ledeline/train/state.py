@@ -21,6 +21,7 @@ class TrainState:
     best_step: int = 0  # whose checkpoint it is; 0: none yet
     epochs_since_best: int = 0
     finished: str = ""  # why there is nothing left to do
+    losses: tuple[float, ...] = ()  # of the validation after each epoch, per token
 
     @property
     def steps_per_epoch(self) -> int:
@@ -39,7 +40,7 @@ class TrainState:
             now = replace(self, best_loss=loss, best_step=self.step, epochs_since_best=0)
         else:
             now = replace(self, epochs_since_best=self.epochs_since_best + 1)
-        return now.with_limits(config)
+        return replace(now, losses=(*self.losses, loss)).with_limits(config)
 
     def with_limits(self, config: LoopConfig) -> Self:
         """The state with `finished` as the limits of a configuration have it.
@@ -69,5 +70,6 @@ class TrainState:
             | {
                 "position": BatchPosition(*state["position"]),
                 "best_loss": math.inf if loss is None else loss,
+                "losses": tuple(state.get("losses", ())),  # 0.1.0 did not keep them
             }
         )

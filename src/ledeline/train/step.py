@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ledeline.core.progress import Progress
 from ledeline.data.batches import Batches, PlannedBatch
-from ledeline.data.dataset import Batch
+from ledeline.data.dataset import Batch, Ids
 from ledeline.model.layers.dropout import WHOLE_BATCH, Share
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import Losses, System
@@ -36,6 +36,7 @@ class TrainStep:
         self.model, self.optimizer = model, optimizer
         self._wrapped, self._run = wrapped, config.run
         self._clip_norm, self._clip_value = config.train.clip_norm, config.train.clip_value
+        self._divide_by = config.train.divide_loss_by
         self.accumulator = LossAccumulator.of(model)
         self.norm = torch.zeros((), device=model.device)
 
@@ -55,6 +56,12 @@ class TrainStep:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.accumulator.add(losses, pair_mask)
+
+    def divisor(self, batches: Batches, rows: Ids) -> int:
+        """What the summed loss of a step with these rows is divided by."""
+        if self._divide_by == "pairs":
+            return len(rows)
+        return batches.num_tokens(rows) if self._divide_by == "tokens" else 1
 
     def _clip_gradient(self) -> None:
         """Clip by norm, then by value; each where it is asked for."""
@@ -100,7 +107,8 @@ class EagerSteps:
         batch, world, model = self._batches.read(draw), self._world, self._step.model
         if len(batch.sources):
             model.share_batches(Share(world.rank, world.size, batch.num_pairs))
-            self._step(model.pairs(batch), world.size / batch.num_pairs)
+            divisor = self._step.divisor(self._batches, draw.rows)
+            self._step(model.pairs(batch), world.size / divisor)
         else:
             model.share_batches(WHOLE_BATCH)
             self._step(model.pairs(_PLACEHOLDER), 0.0, torch.zeros(1, device=model.device))
