@@ -94,7 +94,8 @@ class TestWarmupInverseSqrt:
 
 def test_each_is_found_by_its_name() -> None:
     assert {name: kind().name for name, kind in SCHEDULES.items()} == {
-        name: name for name in ("halving", "constant", "warmup_cosine", "warmup_inverse_sqrt")
+        name: name
+        for name in ("halving", "constant", "warmup_cosine", "warmup_inverse_sqrt", "plateau")
     }
 
 
