@@ -90,6 +90,27 @@ class TestStart:
             train(changed(config, system={"hidden_size": 9}), tmp_path / "run")
         assert not (tmp_path / "run").exists()  # so that the mended command can be given again
 
+    def test_an_add_on_more_starts_with_weights_of_its_own(
+        self, tmp_path: Path, tiny: TrainConfig
+    ) -> None:
+        """As coverage is added to a trained system for a last phase."""
+        without = replace(tiny, addons=addons(sgate=True), train=replace(tiny.train, epochs=1))
+        train(without, tmp_path / "without")
+        start = {"start_from": tmp_path / "without" / "best", "epochs": 1}
+        config = changed(tiny, train=start, optimizer={"learning_rate": 1e-12})
+        train(replace(config, addons=addons(sgate=True, spm=True)), tmp_path / "run")
+        before, after = (
+            dict(load_model(tmp_path / run / "best").model.state_dict())
+            for run in ("without", "run")
+        )
+        assert {name for name in after if name not in before} == {
+            "spm.output.weight",
+            "spm.output.bias",
+        }
+        assert after["spm.output.weight"].std() > 0.01
+        for name, value in before.items():
+            assert (after[name] - value).abs().max() < 1e-6, name
+
     def test_other_words_are_refused(
         self, tmp_path: Path, tiny: TrainConfig, other: Path, prepare_newsroom: Any
     ) -> None:

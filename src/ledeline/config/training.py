@@ -52,8 +52,8 @@ class LoopConfig:
     seed: Annotated[int, "Random seed of weights, batches and dropout.", at_least(0)] = 1
     start_from: Annotated[
         Path | None,
-        "Start from the weights of this model, which must have the same sizes and sub-words; "
-        "shipped: the model that comes with ledeline.",
+        "Start from the weights of this model, which must have the same sizes and sub-words, but "
+        "may lack add-ons; shipped: the model that comes with ledeline.",
     ] = None
 
 

@@ -23,6 +23,7 @@ from ledeline.core.atomic import (
 from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
+from ledeline.model.addons import ADDONS
 from ledeline.model.format.model_folder import BEST, WEIGHTS, load_model, write_description
 from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
@@ -46,8 +47,12 @@ FIXED: Final = (
     "train.seed",
     "train.start_from",
 )
-# What checkpoints of version 0.1.0 do not say, since there was nothing else.
-_OF_VERSION_0_1_0: Final = {"system.name": "encdec", "optimizer.name": "adam"}
+# What older checkpoints do not say, since there was nothing else.
+_NOT_SAID: Final = {
+    "system.name": "encdec",
+    "optimizer.name": "adam",
+    **{f"{name}.enabled": False for name in ADDONS},
+}
 
 Notify = Callable[[str], None]
 
@@ -213,7 +218,7 @@ def _identity_in(checkpoint: Checkpoint) -> dict[str, Any] | None:
     there = checkpoint.state.get("belongs_to", checkpoint.state.get("belongs"))  # 0.1.0: belongs
     if not isinstance(there, dict):
         return None
-    return _OF_VERSION_0_1_0 | {new_name(key, RENAMED): value for key, value in there.items()}
+    return _NOT_SAID | {new_name(key, RENAMED): value for key, value in there.items()}
 
 
 def restore(
@@ -241,7 +246,10 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def load_first_weights(folder: Path, model: System, dataset: Dataset) -> None:
-    """Give a model the weights of another one with the same sizes and sub-words."""
+    """Give a model the weights of another one with the same sizes and sub-words.
+
+    It may have add-ons that the other one lacks; their own weights stay at their first values.
+    """
     there = load_model(folder)
     if there.tokenizer != dataset.tokenizer:
         profile = there.tokenizer.profile.name
@@ -249,11 +257,14 @@ def load_first_weights(folder: Path, model: System, dataset: Dataset) -> None:
             f"{folder} has other sub-words or another text profile than {dataset.folder}; prepare "
             f"the dataset with --subword.reuse={folder} and --text.profile={profile}"
         )
+    added = model.config.addons.keys() - there.model.config.addons.keys()
     for key, found, wanted in _differences(
         model_values(there.model.config), model_values(model.config)
     ):
+        if key.partition(".")[0] in added:
+            continue
         raise ModelError(f"{folder} has {key} = {found}, but the configuration has {wanted}")
-    model.load_state_dict(there.model.state_dict())
+    model.load_state_dict(model.state_dict() | there.model.state_dict())
 
 
 def share(
