@@ -27,7 +27,6 @@ _ODD: Final = Limit(lambda value: value % 2 == 1, "must be odd")
 class RasConfig:
     """RAS: a convolution and an Elman network or LSTM (Chopra et al. 2016)."""
 
-    title: ClassVar[str] = "RAS-Elman"
     free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["ras"], "The system."] = "ras"
@@ -43,6 +42,11 @@ class RasConfig:
     dropout: Annotated[
         float, "Share of values dropped before the output.", at_least(0), below(1)
     ] = 0.0
+
+    @property
+    def title(self) -> str:
+        """The paper has a name for each of the two."""
+        return "RAS-LSTM" if self.cell == "lstm" else "RAS-Elman"
 
 
 class RasEncoder(nn.Module):

@@ -175,7 +175,7 @@ def maxout(values: Tensor) -> Tensor:
 
     The gradient goes to one of the two, also where they are the same.
     """
-    return values.unflatten(-1, (-1, 2)).max(-1).values
+    return values.view(*values.shape[:-1], -1, 2).max(-1).values
 
 
 class Seass(AttentionSystem):
