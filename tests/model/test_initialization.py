@@ -141,6 +141,19 @@ class TestSchemes:
         bound = math.sqrt(6 / (6 * 300))
         assert 0.999 * bound < float(weight.abs().max()) <= bound
 
+    def test_xavier_is_uniform_unless_it_is_told(self) -> None:
+        weight, expected = torch.empty(30, 40), torch.empty(30, 40)
+        XavierInit(gain=2.0).fill_(weight, torch.Generator().manual_seed(5))
+        nn.init.xavier_uniform_(expected, 2.0, generator=torch.Generator().manual_seed(5))
+        assert torch.equal(weight, expected)
+
+    def test_normal_xavier(self) -> None:
+        scheme = XavierInit(gain=math.sqrt(3), distribution="normal")
+        weight, std = self.weight(scheme, 300, 400), math.sqrt(6 / 700)
+        assert float(weight.std()) == pytest.approx(std, rel=0.01)
+        assert abs(float(weight.mean())) < 0.01 * std
+        assert float(weight.abs().max()) > 3.5 * std
+
     def test_normal(self) -> None:
         weight = self.weight(NormalInit(std=0.5), 300, 400)
         assert float(weight.std()) == pytest.approx(0.5, rel=0.01)

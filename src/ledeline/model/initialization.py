@@ -40,16 +40,21 @@ class UniformInit:
 
 @section
 class XavierInit:
-    """Uniform, with a bound by the number of inputs and outputs (Glorot and Bengio 2010)."""
+    """With a deviation by the number of inputs and outputs (Glorot and Bengio 2010)."""
 
     name: Annotated[
-        Literal["xavier"], "Uniform within gain * sqrt(6 / (inputs + outputs)) of 0."
+        Literal["xavier"], "Standard deviation gain * sqrt(2 / (inputs + outputs))."
     ] = "xavier"
-    gain: Annotated[float, "Factor of the bound.", above(0)] = 1.0
+    gain: Annotated[float, "Factor of the deviation.", above(0)] = 1.0
+    distribution: Annotated[
+        Literal["uniform", "normal"],
+        "Uniform within gain * sqrt(6 / (inputs + outputs)) of 0, or normal with mean 0.",
+    ] = "uniform"
 
     def fill_(self, weight: Tensor, generator: torch.Generator) -> None:
         """Fill a tensor of two dimensions or more."""
-        nn.init.xavier_uniform_(weight, self.gain, generator=generator)
+        fill = nn.init.xavier_normal_ if self.distribution == "normal" else nn.init.xavier_uniform_
+        fill(weight, self.gain, generator=generator)
 
 
 @section

@@ -6,5 +6,12 @@ from typing import Final
 from ledeline.model.system import System
 from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruEncDec
+from ledeline.model.systems.ras import Ras
+from ledeline.model.systems.seass import Seass
 
-SYSTEMS: Final[Mapping[str, type[System]]] = {"encdec": EncDec, "gru": GruEncDec}
+SYSTEMS: Final[Mapping[str, type[System]]] = {
+    "encdec": EncDec,
+    "gru": GruEncDec,
+    "ras": Ras,
+    "seass": Seass,
+}
