@@ -68,7 +68,8 @@ class GatedFusion(nn.Module):
         """h_j (B, K, H), z_j (B, K, Z) -> (B, K, H)."""
         projected = self.of_latent(latent).tanh()
         gate = (self.gate_of_hidden(hidden) + self.gate_of_latent(projected)).sigmoid()
-        return gate * hidden + (1 - gate) * projected
+        fused: Tensor = gate * hidden + (1 - gate) * projected
+        return fused
 
 
 class SumFusion(nn.Module):
