@@ -32,6 +32,7 @@ from ledeline.train.cuda_graphs import MULTIPLE, CapturedSteps, CudaGraphs, can_
 from ledeline.train.device_data import DeviceSplit
 from ledeline.train.loop import train
 from ledeline.train.optimizers import (
+    AdadeltaConfig,
     AdagradConfig,
     AdamConfig,
     OptimizerConfig,
@@ -48,6 +49,7 @@ from systems import addons
 OPTIMIZERS: list[OptimizerConfig] = [
     AdamConfig(),
     AdagradConfig(initial_sum=0.1),
+    AdadeltaConfig(),
     SgdConfig(),
     SgdConfig(momentum=0.9, nesterov=True),
 ]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from ledeline.config.section import BadValue
 from ledeline.train.optimizers import (
     OPTIMIZERS,
+    AdadeltaConfig,
     AdagradConfig,
     AdamConfig,
     OptimizerConfig,
@@ -24,6 +25,8 @@ EVERY = [
     AdamConfig(beta1=0.8, beta2=0.99, epsilon=1e-3),
     AdagradConfig(),
     AdagradConfig(initial_sum=0.1, epsilon=1e-3),
+    AdadeltaConfig(),
+    AdadeltaConfig(rho=0.8, epsilon=1e-3),
     SgdConfig(),
     SgdConfig(momentum=0.9),
     SgdConfig(momentum=0.9, nesterov=True),
@@ -50,7 +53,7 @@ def stepped(config: OptimizerConfig, rates: list[float]) -> Tensor:
 def by_hand(config: OptimizerConfig, rates: list[float]) -> Tensor:
     """The updates as the papers have them."""
     x = torch.ones(5, dtype=torch.float64)
-    mean = square = total = velocity = torch.zeros(5, dtype=torch.float64)
+    mean = square = total = velocity = moved = torch.zeros(5, dtype=torch.float64)
     for t, (rate, g) in enumerate(zip(rates, gradients(len(rates)), strict=True), start=1):
         match config:
             case AdamConfig():
@@ -62,6 +65,11 @@ def by_hand(config: OptimizerConfig, rates: list[float]) -> Tensor:
                 total = total + g * g
                 divisor = (config.initial_sum + total).sqrt() + config.epsilon
                 x = x - rate * g / divisor
+            case AdadeltaConfig():
+                square = config.rho * square + (1 - config.rho) * g * g
+                change = ((moved + config.epsilon) / (square + config.epsilon)).sqrt() * g
+                moved = config.rho * moved + (1 - config.rho) * change * change
+                x = x - rate * change
             case SgdConfig():
                 velocity = config.momentum * velocity + g
                 x = x - rate * (g + config.momentum * velocity if config.nesterov else velocity)
@@ -98,7 +106,12 @@ def test_state_is_there_before_the_first_step(config: OptimizerConfig) -> None:
     module = nn.Linear(3, 2)
     optimizer = build_optimizer(config, module.parameters(), CPU)
     state = optimizer_state(config, module, optimizer)
-    kinds = {"adam": {"step", "exp_avg", "exp_avg_sq"}, "adagrad": {"sum"}, "sgd": set()}
+    kinds = {
+        "adam": {"step", "exp_avg", "exp_avg_sq"},
+        "adagrad": {"sum"},
+        "adadelta": {"square_avg", "acc_delta"},
+        "sgd": set(),
+    }
     expected = kinds[config.name] | (
         {"momentum_buffer"} if getattr(config, "momentum", 0) else set()
     )
@@ -132,7 +145,7 @@ def test_nesterov_needs_momentum() -> None:
 
 def test_each_is_found_by_its_name() -> None:
     assert {name: kind().name for name, kind in OPTIMIZERS.items()} == {
-        name: name for name in ("adam", "adagrad", "sgd")
+        name: name for name in ("adam", "adagrad", "adadelta", "sgd")
     }
 
 

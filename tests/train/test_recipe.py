@@ -84,7 +84,7 @@ def test_that_of_one_system_is_not_that_of_another(tmp_path: Path) -> None:
         ),
         (
             '[optimizer]\nname = "adamant"\n',
-            r"optimizer\.name = .*must be one of adam, adagrad, sgd",
+            r"optimizer\.name = .*must be one of adam, adagrad, adadelta, sgd",
         ),
         (
             "[optimizer]\nmomentum = 0.9\n",

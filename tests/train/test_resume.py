@@ -17,7 +17,13 @@ from ledeline.train import run_folder
 from ledeline.train.callbacks import NullCallback
 from ledeline.train.checkpoint import Checkpoints
 from ledeline.train.loop import train
-from ledeline.train.optimizers import AdagradConfig, AdamConfig, OptimizerConfig, SgdConfig
+from ledeline.train.optimizers import (
+    AdadeltaConfig,
+    AdagradConfig,
+    AdamConfig,
+    OptimizerConfig,
+    SgdConfig,
+)
 from ledeline.train.schedules import (
     ConstantSchedule,
     HalvingSchedule,
@@ -32,6 +38,7 @@ STORED = Path(__file__).with_name("stored") / "0.1.0"
 OPTIMIZERS: list[OptimizerConfig] = [
     AdamConfig(learning_rate=0.01, beta1=0.8),
     AdagradConfig(learning_rate=0.1, initial_sum=0.1),
+    AdadeltaConfig(),
     SgdConfig(),
     SgdConfig(momentum=0.9, nesterov=True),
 ]

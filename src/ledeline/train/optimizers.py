@@ -109,6 +109,44 @@ class AdagradConfig:
 
 
 @section
+class AdadeltaConfig:
+    """Adadelta (Zeiler 2012): steps as large as those before them, for each weight its own.
+
+    Torch also counts steps, which nothing depends on.
+    """
+
+    capturable: ClassVar[bool] = True
+    state_kinds: ClassVar[tuple[str, ...]] = ("square_avg", "acc_delta")
+
+    name: Annotated[Literal["adadelta"], "Adadelta."] = "adadelta"
+    learning_rate: Annotated[
+        float, "Learning rate; the schedule multiplies it with a factor.", above(0)
+    ] = 1.0
+    rho: Annotated[float, "Decay of both mean squares.", at_least(0), below(1)] = 0.95
+    epsilon: Annotated[float, "Added to both mean squares.", above(0)] = 1e-6
+
+    def build(self, parameters: list[nn.Parameter], rate: Rate) -> torch.optim.Optimizer:
+        """A GPU works on all parameters at once; torch has no fused one."""
+        on_device = isinstance(rate, Tensor)
+        return torch.optim.Adadelta(
+            parameters,
+            rate,
+            rho=self.rho,
+            eps=self.epsilon,
+            foreach=on_device,
+            capturable=on_device,
+        )
+
+    def initial_state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """No steps, and both mean squares 0."""
+        return {
+            "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+            "square_avg": torch.zeros_like(parameter),
+            "acc_delta": torch.zeros_like(parameter),
+        }
+
+
+@section
 class SgdConfig:
     """Stochastic gradient descent: plain, with momentum, or with Nesterov momentum."""
 
@@ -144,6 +182,7 @@ class SgdConfig:
 OPTIMIZERS: Final[Mapping[str, type]] = {
     "adam": AdamConfig,
     "adagrad": AdagradConfig,
+    "adadelta": AdadeltaConfig,
     "sgd": SgdConfig,
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledeline.model.system import System
+from ledeline.model.systems.drgd import Drgd
 from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruEncDec
 from ledeline.model.systems.ras import Ras
@@ -12,6 +13,7 @@ from ledeline.model.systems.seass import Seass
 SYSTEMS: Final[Mapping[str, type[System]]] = {
     "encdec": EncDec,
     "gru": GruEncDec,
-    "ras": Ras,
     "seass": Seass,
+    "drgd": Drgd,
+    "ras": Ras,
 }
