@@ -393,6 +393,8 @@ def test_a_beam_of_one_is_greedy(config: DrgdConfig) -> None:
             states = followed(model, batch).states[0, -1]
             logits = model.output(states)
             logits[[PAD, BOS]] = -math.inf  # what no search writes
+            if not written:
+                logits[EOS] = -math.inf  # nor nothing at all
             if (word := int(logits.argmax())) == EOS:
                 break
             written.append(word)
