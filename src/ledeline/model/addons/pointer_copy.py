@@ -42,8 +42,9 @@ class PointerCopy(Addon):
 
     def scores(self, scores: Tensor, view: View, extra: None) -> tuple[Tensor, None]:
         """Logits -> `log P_j`, whose softmax is P_j. (B, J or K, V)."""
-        logs = scores.log_softmax(-1)
-        gate = self.gate_logits(view).to(logs.dtype)
+        dtype = torch.promote_types(scores.dtype, torch.float32)  # also under autocast
+        logs = scores.log_softmax(-1, dtype)
+        gate = self.gate_logits(view).to(dtype)
         generated = functional.logsigmoid(gate) + logs
         copied = functional.logsigmoid(-gate) + copied_shares(logs, view).clamp(_SMALLEST).log()
         return torch.logaddexp(generated, copied), extra
@@ -53,8 +54,9 @@ class PointerCopy(Addon):
         assert view.values is not None  # an attention system gives both
         assert view.embedding is not None
         contexts = view.attention @ view.values  # (B, J, I) (B, I, H) -> (B, J, H)
-        gate: Tensor = self.of_context(contexts) + self.of_state(view.states)
-        return gate + self.of_word(embed(view.words, view.embedding))
+        words = self.of_word(embed(view.words, view.embedding))
+        gate: Tensor = self.of_context(contexts) + self.of_state(view.states) + words
+        return gate
 
 
 def copied_shares(like: Tensor, view: View) -> Tensor:

@@ -53,34 +53,34 @@ class WordPrediction(Addon):
         losses = []
         if self.of_source is not None:
             assert view.encoded is not None  # this is a loss
-            logs = self.of_source(view.encoded, pairs.source_mask).unsqueeze(1)  # (B, 1, V)
-            losses.append(_set_losses(logs, pairs.targets, pairs.headline_mask.unsqueeze(1)))
+            logits = self.of_source(view.encoded, pairs.source_mask).unsqueeze(1)  # (B, 1, V)
+            losses.append(_set_losses(logits, pairs.targets, pairs.headline_mask.unsqueeze(1)))
         if self.of_step is not None:
-            logs = self.of_step(view.states).log_softmax(-1)  # (B, J, V)
-            losses.append(_set_losses(logs, pairs.targets, remaining_mask(pairs.headline_mask)))
+            logits = self.of_step(view.states)  # (B, J, V)
+            losses.append(_set_losses(logits, pairs.targets, remaining_mask(pairs.headline_mask)))
         return self.weight * torch.stack(losses).sum(0)
 
 
 class SourceWords(nn.Module):
-    """`P_E = softmax(W_o tanh(W_s [s; c]) + b_o)`, where c is what s attends to in the source.
+    """`P_E = softmax(W_o tanh(W_s [s; c] + b_s) + b_o)`; s attends to c in the source.
 
-    The sentence vector s stands for the decoder's first state: what other systems start from
-    differs, and s is what all have. Attention is additive and its own.
+    The sentence vector s stands for the decoder's first state: systems start from various things,
+    and s is what all have. Attention is additive and its own.
     """
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.attention = AdditiveAttention(sizes.states, sizes.states, sizes.states)
-        self.mix = nn.Linear(2 * sizes.states, sizes.hidden)  # W_s
+        self.mix = nn.Linear(2 * sizes.states, sizes.hidden)  # W_s, b_s
         self.output = nn.Linear(sizes.hidden, sizes.vocabulary)  # W_o, b_o
 
     def forward(self, encoded: Encoded, mask: Tensor | None) -> Tensor:
-        """The source, and its mask (B, I) -> `log P_E` (B, V)."""
+        """The source, and its mask (B, I) -> the logits of P_E (B, V)."""
         sentence = encoded.sentence.unsqueeze(1)  # (B, 1, H)
         contexts, _ = self.attention(sentence, self.attention.memory_of(encoded.states, mask))
         mixed = torch.tanh(self.mix(torch.cat([sentence, contexts], -1)))
-        logs: Tensor = self.output(mixed).log_softmax(-1).squeeze(1)
-        return logs
+        logits: Tensor = self.output(mixed).squeeze(1)
+        return logits
 
 
 def remaining_mask(headline_mask: Tensor) -> Tensor:
@@ -89,11 +89,12 @@ def remaining_mask(headline_mask: Tensor) -> Tensor:
     return (steps & words).triu()
 
 
-def _set_losses(logs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+def _set_losses(logits: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
     """The mean over steps of the mean of `-log P_j(y_k)` over the words of the step's set. (B,).
 
-    Logs (B, S, V), targets (B, J), the words of each set (B, S, J); a step without words is none.
+    Logits (B, S, V), targets (B, J), the words of each set (B, S, J); a step without words is none.
     """
+    logs = logits.log_softmax(-1, torch.promote_types(logits.dtype, torch.float32))
     words = targets.unsqueeze(1).expand_as(mask)  # (B, S, J)
     losses = -logs.gather(-1, words) * mask
     of_steps = losses.sum(-1) / mask.sum(-1).clamp(min=1)  # (B, S)
