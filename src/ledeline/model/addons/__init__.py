@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledeline.model.addons.addon import Addon
+from ledeline.model.addons.pointer_copy import PointerCopy
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
+from ledeline.model.addons.wfe import WordFrequency
+from ledeline.model.addons.word_prediction import WordPrediction
 
-ADDONS: Final[Mapping[str, type[Addon]]] = {"sgate": SelectiveGate, "spm": SourcePrediction}
+ADDONS: Final[Mapping[str, type[Addon]]] = {
+    "sgate": SelectiveGate,
+    "spm": SourcePrediction,
+    "copy": PointerCopy,
+    "wfe": WordFrequency,
+    "word_prediction": WordPrediction,
+}
