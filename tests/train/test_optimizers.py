@@ -125,31 +125,31 @@ def test_a_parameter_without_a_gradient_stays_as_it_is(config: OptimizerConfig) 
         assert torch.equal(one, state[name]) == name.startswith("idle")
 
 
-def nesterov(rates: list[float], momentum: float) -> Iterator[float]:
-    """`x^2 / 2` from 1, by the update as conv-s2s was trained: the velocity contains the rate."""
+def nesterov(rate: float, momentum: float, num_steps: int) -> Iterator[float]:
+    """`x^2 / 2` from 1, by the update of conv-s2s.
+
+    Its velocity contains the rate, and torch's does not; while the rate stays, that is the same.
+    """
     x, v = 1.0, 0.0
-    for rate in rates:
+    for _ in range(num_steps):
         x, v = x + momentum**2 * v - (1 + momentum) * rate * x, momentum * v - rate * x
         yield x
 
 
 @pytest.mark.parametrize(
-    ("rates", "momentum", "expected"),
-    [([0.1, 0.1], 0.9, [0.81, 0.5751]), ([0.25, 0.25, 0.25, 0.25], 0.99, None)],
+    ("rate", "momentum", "first"), [(0.1, 0.9, [0.81, 0.5751]), (0.25, 0.99, [0.5025])]
 )
-def test_nesterov_is_that_of_conv_s2s(
-    rates: list[float], momentum: float, expected: list[float] | None
-) -> None:
+def test_nesterov_is_that_of_conv_s2s(rate: float, momentum: float, first: list[float]) -> None:
     x = nn.Parameter(torch.ones(1, dtype=torch.float64))
-    config = SgdConfig(learning_rate=rates[0], momentum=momentum, nesterov=True)
-    optimizer, found = config.build([x], rates[0]), []
-    for _ in rates:
+    config = SgdConfig(learning_rate=rate, momentum=momentum, nesterov=True)
+    optimizer, found = config.build([x], rate), []
+    for _ in range(5):
         optimizer.zero_grad()
         (x.square() / 2).sum().backward()
         optimizer.step()
         found.append(x.item())
-    assert found == pytest.approx(list(nesterov(rates, momentum)))
-    assert expected is None or found == pytest.approx(expected)
+    assert found == pytest.approx(list(nesterov(rate, momentum, 5)))
+    assert found[: len(first)] == pytest.approx(first)
 
 
 def test_nesterov_needs_momentum() -> None:

@@ -19,12 +19,14 @@ from ledeline.config import DataConfig, SearchConfig
 from ledeline.config.section import BadValue
 from ledeline.core.errors import ConfigError, ModelError
 from ledeline.data.dataset import Batch, padded
+from ledeline.inference.headliner import Headliner
 from ledeline.model import addons as known_addons
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePrediction, SourcePredictionConfig
 from ledeline.model.build import build, refusal
 from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.format.pack import pack
+from ledeline.model.gpu.dispatch import kernel_mode
 from ledeline.model.initialization import NormalInit
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.gated_convolution import GatedConvolution, centred_windows, windows_of
@@ -502,6 +504,19 @@ class TestGradient:
             slope = (totals[0] - totals[1]) / 2e-6
             assert weight.grad[place].item() == pytest.approx(slope, rel=1e-5)
 
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton interprets where there is no GPU")
+    def test_the_fused_loss_trains_directions_and_gains(self) -> None:
+        """It reads the weight of the output layer, which is computed from them."""
+        pytest.importorskip("triton")
+        model = random_model("spm").float()
+        pairs, found = model.pairs(Batch.of(PAIRS)), []
+        for mode in ("plain", "interpreted"):
+            model.zero_grad()
+            with kernel_mode(mode):  # type: ignore[arg-type]
+                model(pairs).total().sum().backward()
+            found.append([model.output.direction.grad.clone(), model.output.gain.grad.clone()])
+        torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-4)
+
 
 # --- 10: order ------------------------------------------------------------------------------------
 
@@ -612,3 +627,11 @@ class TestFolders:
         for name, weight in packed.state_dict().items():
             if storage == "float32" or (storage == "int8" and weight.dim() == 1):
                 assert torch.equal(weight, before.state_dict()[name]), name
+
+    @pytest.mark.filterwarnings("ignore::ledeline.core.errors.EngineWarning")
+    def test_it_writes_and_explains(self, folder: Path, tmp_path: Path) -> None:
+        packed = pack([folder], tmp_path / "packed", "int8").folder
+        headline = Headliner.load(packed, device="cpu")("a b c d e f", beam=4, explain=True)
+        assert headline.text
+        assert headline.alignment is not None
+        assert headline.alignment.spm is not None
