@@ -138,6 +138,33 @@ def test_a_parameter_without_a_gradient_stays_as_it_is(config: OptimizerConfig) 
         assert torch.equal(one, state[name]) == name.startswith("idle")
 
 
+def nesterov(rate: float, momentum: float, num_steps: int) -> Iterator[float]:
+    """`x^2 / 2` from 1, by the update of conv-s2s.
+
+    Its velocity contains the rate, and torch's does not; while the rate stays, that is the same.
+    """
+    x, v = 1.0, 0.0
+    for _ in range(num_steps):
+        x, v = x + momentum**2 * v - (1 + momentum) * rate * x, momentum * v - rate * x
+        yield x
+
+
+@pytest.mark.parametrize(
+    ("rate", "momentum", "first"), [(0.1, 0.9, [0.81, 0.5751]), (0.25, 0.99, [0.5025])]
+)
+def test_nesterov_is_that_of_conv_s2s(rate: float, momentum: float, first: list[float]) -> None:
+    x = nn.Parameter(torch.ones(1, dtype=torch.float64))
+    config = SgdConfig(learning_rate=rate, momentum=momentum, nesterov=True)
+    optimizer, found = config.build([x], rate), []
+    for _ in range(5):
+        optimizer.zero_grad()
+        (x.square() / 2).sum().backward()
+        optimizer.step()
+        found.append(x.item())
+    assert found == pytest.approx(list(nesterov(rate, momentum, 5)))
+    assert found[: len(first)] == pytest.approx(first)
+
+
 def test_nesterov_needs_momentum() -> None:
     with pytest.raises(BadValue, match=r"nesterov = true: needs optimizer\.momentum above 0"):
         SgdConfig(nesterov=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledeline.model.system import System
+from ledeline.model.systems.conv_s2s import ConvS2S
 from ledeline.model.systems.drgd import Drgd
 from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruEncDec
@@ -15,5 +16,6 @@ SYSTEMS: Final[Mapping[str, type[System]]] = {
     "gru": GruEncDec,
     "seass": Seass,
     "drgd": Drgd,
+    "conv-s2s": ConvS2S,
     "ras": Ras,
 }
