@@ -6,8 +6,9 @@
 
 `run` trains and evaluates each system of the plan, and goes on with what was stopped; `--list`
 prints the commands. `--scale paper` is configs/compared/NAME-fair.toml, for a GPU; `--scale small`
-has layers of 128 values and two epochs, for a CPU. `table` prints what is done so far. `speed`
-trains all systems in turns, some steps each, and says how fast each is beside EncDec.
+has layers of 128 values and two epochs, for a CPU; `--scale newsroom` is for the dataset of `make
+newsroom`. `table` prints what is done so far. `speed` trains all systems in turns, some steps each,
+and says how fast each is beside EncDec.
 """
 
 import argparse
@@ -95,6 +96,16 @@ SCALES = {
         "schedule.halve_from=2",
         "validation.headlines=200",
     ),
+    "newsroom": (
+        "system.embedding_size=128",
+        "system.hidden_size=128",
+        "system.dropout=0.1",
+        "init.bound=0.2",
+        "optimizer.learning_rate=0.005",
+        "train.batch_size=16",
+        "train.epochs=4",
+        "validation.headlines=150",
+    ),
     "tiny": (
         "system.embedding_size=6",
         "system.hidden_size=8",
@@ -129,7 +140,7 @@ def plan(options: argparse.Namespace) -> Iterator[ComparedRun]:
         if not any(fnmatch(name, one) for one in options.only):
             continue
         keys = [f"data.dataset={options.data}", *SCALES[options.scale]]
-        keys += entry.small if options.scale == "small" else ()
+        keys += entry.small if options.scale in ("small", "newsroom") else ()
         keys += [*entry.options, f"train.seed={options.seed}", *options.also]
         config = str(options.configs / entry.config)
         sets = tuple(options.test)
