@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledeline.model.addons.addon import Addon
+from ledeline.model.addons.coverage import Coverage
+from ledeline.model.addons.reconstruction import Reconstruction
 from ledeline.model.addons.sgate import SelectiveGate
 from ledeline.model.addons.spm import SourcePrediction
 
-ADDONS: Final[Mapping[str, type[Addon]]] = {"sgate": SelectiveGate, "spm": SourcePrediction}
+ADDONS: Final[Mapping[str, type[Addon]]] = {
+    "sgate": SelectiveGate,
+    "spm": SourcePrediction,
+    "coverage": Coverage,
+    "reconstruction": Reconstruction,
+}
