@@ -12,7 +12,7 @@ from ledeline.model.system import System
 from ledeline.search import Hypothesis
 
 # Source positions, or steps, of all headlines that are read together, at most.
-_MAX_POSITIONS: Final = 2**10
+_MAX_POSITIONS: Final = 2**9
 
 
 class Rescorer:

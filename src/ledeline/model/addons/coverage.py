@@ -93,7 +93,7 @@ class Coverage(Addon):
     """
 
     Config = CoverageConfig
-    loss_name = "coverage"
+    loss_name: str | None = "coverage"
     needs_attention_gradient = True
 
     def __init__(self, config: CoverageConfig, sizes: Sizes) -> None:

@@ -86,7 +86,7 @@ class Reconstruction(Addon):
             state = self.cell(torch.cat([word, context], -1), state)
             steps.append(torch.cat([state, context, word], -1))
         made = torch.tanh(self.readout(torch.stack(steps, 1)))  # (B, I, 2D)
-        return made.unflatten(-1, (-1, 2)).amax(-1)
+        return made.view(*before.shape, 2).amax(-1)
 
 
 def _before(view: View, sources: Tensor) -> Tensor:
