@@ -21,6 +21,7 @@ from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import ComposedCandidate, Composer
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import Options
+from ledeline.inference.rescoring import Rescorer
 from ledeline.inference.source_text import SourceText
 from ledeline.model.verifier import PairView
 from ledeline.search import BeamSearch, Hypothesis, StepModel
@@ -39,6 +40,7 @@ class GenerationModel(NamedTuple):
     checker: Callable[[], Checker]  # loads it when it is first needed
     vocabulary: Callable[[], LedeVocabulary]  # what a lede lets it write; made when needed
     known_to_verifier: bool  # its states are those that the verifier was trained on
+    rescorer: Rescorer | None  # what ranks once more what a search finds
 
     @property
     def on_cpu(self) -> bool:
@@ -125,13 +127,25 @@ class Generation:
         """The n-best list of each text that has ids; all that was found if they are ranked."""
         if not self._rows:
             return _Found({}, {})
+        running = yield from self._searched()
+        hypotheses = yield from self._rescored(running.hypotheses)
+        found, views = dict(zip(self._rows, map(self._ranked_ones, hypotheses), strict=True)), {}
+        for number, (row, some) in enumerate(found.items()):
+            seen = running.seen(number, some) if row not in self._given_up else None
+            if seen is not None:
+                views[row] = searched_view(self._sources[row].ids, some, seen)
+                yield
+        return _Found(found, views)
+
+    def _searched(self) -> Steps[BeamSearch]:
+        """The search of all texts that have ids, when it has ended."""
         sources, config = [self._sources[row] for row in self._rows], self._config
-        is_ranked = self._options.rank == "support"
+        all_of_them = self._options.rank == "support" or self._model.rescorer is not None
         forbidden = (yield from self._forbidden()) if self._options.constrain else None
         running = BeamSearch(
             self._model.step_model,
             *padded([source.ids for source in sources]),
-            replace(config, n_best=config.beam) if is_ranked else config,
+            replace(config, n_best=config.beam) if all_of_them else config,
             forbidden,
             keep_states=bool(self._options.check) and self._model.known_to_verifier,
             max_states=MAX_HEADLINE + 1,
@@ -143,14 +157,25 @@ class Generation:
             running.step()
             yield
         self._search = None
-        hypotheses = map(self._ranked_ones, running.hypotheses)
-        found, views = dict(zip(self._rows, hypotheses, strict=True)), {}
-        for number, (row, some) in enumerate(found.items()):
-            seen = running.seen(number, some) if row not in self._given_up else None
-            if seen is not None:
-                views[row] = searched_view(self._sources[row].ids, some, seen)
-                yield
-        return _Found(found, views)
+        return running
+
+    def _rescored(
+        self, found: Sequence[Sequence[Hypothesis]]
+    ) -> Steps[Sequence[Sequence[Hypothesis]]]:
+        """The hypotheses of each text in the order of a model that ranks them once more.
+
+        Then as many as were asked for, or all if checks rank them too.
+        """
+        if self._model.rescorer is None:
+            return found
+        number = self._config.beam if self._options.rank == "support" else self._config.n_best
+        lists = []
+        for row, some in zip(self._rows, found, strict=True):
+            ranked = some
+            if row not in self._given_up:
+                ranked = yield from self._model.rescorer.ranked(self._sources[row].ids, some)
+            lists.append(ranked[:number])
+        return lists
 
     def _ranked_ones(self, found: Sequence[Hypothesis]) -> list[Hypothesis]:
         """All without <unk>; of others, which take a second pass, as many as were asked for."""

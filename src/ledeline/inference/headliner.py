@@ -22,6 +22,7 @@ from ledeline.inference.generation import Generation, GenerationModel
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
 from ledeline.inference.options import Options as Options
+from ledeline.inference.rescoring import Rescorer
 from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.inference.threads import num_threads, single_threaded
 from ledeline.model.format.model_folder import ModelBundle
@@ -67,6 +68,7 @@ class Headliner:
             checker=cache(partial(Checker.load, bundled)),
             known_to_verifier=bundled is not None,
             vocabulary=cache(partial(LedeVocabulary, self._tokenizer)),
+            rescorer=Rescorer.of([one.model for one in models]),
         )
 
     @classmethod

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from ledeline.core.errors import ModelError
 from ledeline.data.dataset import Ids
 from ledeline.model.addons import ADDONS
-from ledeline.model.addons.addon import Addon, AttentionStep, Sizes, View
+from ledeline.model.addons.addon import Addon, Sizes, View
+from ledeline.model.addons.follower import AddonFollower
 from ledeline.model.layers.attention import AttentionFollower
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded
@@ -195,15 +196,13 @@ class AttentionSystem(System):
     @property
     def rescores(self) -> bool:
         """Whether an add-on ranks hypotheses once more, as reconstruction does."""
-        return any(addon.overrides("rescore") for addon in self.addons.values())
+        return any(addon.rescores for addon in self.addons.values())
 
     def rescore(self, pairs: Pairs) -> Tensor:
         """What the add-ons add to the mean log-probability of each headline. (B,)."""
         begun, unrolled = self._follow(pairs)
         view = self._view(pairs, begun, unrolled)
-        added = [
-            one.rescore(view, pairs) for one in self.addons.values() if one.overrides("rescore")
-        ]
+        added = [one.rescore(view, pairs) for one in self.addons.values() if one.rescores]
         return torch.stack(added).sum(0)
 
     def _follow(self, pairs: Pairs, *, attention_gradient: bool = False) -> tuple[Begun, Unrolled]:
@@ -236,7 +235,14 @@ class AttentionSystem(System):
             encoded=begun.encoded,
             values=begun.memory.states,
             embedding=self.decoder.embedding.weight,
+            source_embedding=self._source_embedding,
         )
+
+    @property
+    def _source_embedding(self) -> Tensor | None:
+        """E_s, of an encoder that has it as `embedding`."""
+        table = getattr(self.encoder, "embedding", None)
+        return table.weight if isinstance(table, nn.Embedding) else None
 
     def source_predictions(self, states: Tensor) -> Tensor | None:
         """q_j, of the add-on that predicts source tokens. z (B, J, H) -> (B, J, V)."""
@@ -325,11 +331,11 @@ class AttentionSystem(System):
         """The add-ons that act at a place."""
         return [name for name, addon in self.addons.items() if addon.overrides(place)]
 
-    def _follower(self, memory: Any, extras: Extras) -> "_Follower | None":
+    def _follower(self, memory: Any, extras: Extras) -> AddonFollower | None:
         """What lets an add-on change attention, if there is one that does."""
         if not (names := self._acting("attention_keys")):
             return None
-        return _Follower(
+        return AddonFollower(
             self.addons[names[0]], list(self._stateful).index(names[0]), memory, extras
         )
 
@@ -351,25 +357,6 @@ class AttentionSystem(System):
             if addon.overrides(place):
                 scores, after[number] = getattr(addon, place)(scores, view, extras[number])
         return scores, tuple(after)
-
-
-class _Follower:
-    """The add-on that changes attention, while a decoder takes its steps."""
-
-    def __init__(self, addon: Addon, number: int, memory: Any, extras: Extras) -> None:
-        self._addon, self._number, self._values = addon, number, memory.states
-        self.extras = extras
-
-    def key_change(self) -> Tensor:
-        """What is added to the keys at this step. (B, K, I, size of a key)."""
-        return self._addon.attention_keys(self.extras[self._number])
-
-    def attended(self, queries: Tensor, weights: Tensor) -> None:
-        """Take note of a step."""
-        step = AttentionStep(queries, weights, self._values)
-        after = list(self.extras)
-        after[self._number] = self._addon.attended(after[self._number], step)
-        self.extras = tuple(after)
 
 
 def _refuse_clashes(chosen: dict[str, type[Addon]], own: tuple[str, ...]) -> None:

@@ -63,6 +63,7 @@ class View:
     encoded: Encoded | None = None  # as the encoder made it, in a loss; None in `Addon.scores`
     values: Tensor | None = None  # what attention mixes: (B, I, size of h_i)
     embedding: Tensor | None = None  # E_t: (V, D)
+    source_embedding: Tensor | None = None  # E_s: (V, D), in a loss, if the encoder has it
 
     @property
     def attention(self) -> Tensor:
@@ -96,7 +97,7 @@ class Addon(nn.Module):
     Config: ClassVar[Any]
     needs_attention_gradient: ClassVar[bool] = False  # its loss trains through alpha_j
     capturable: ClassVar[bool] = False  # may a training step with it be captured as a CUDA graph
-    loss_name: ClassVar[str | None] = None  # what its loss is called in reports; None: it has none
+    loss_name: str | None = None  # what its loss is called in reports; None: it has none
 
     def encoded(self, encoded: Encoded) -> Encoded:
         """Change the encoder's states before attention sees them, as sGate does."""
@@ -113,6 +114,13 @@ class Addon(nn.Module):
     def attention_keys(self, extra: Any) -> Tensor:
         """What is added to the keys of attention at the next step. (B, K, I, size of a key)."""
         raise NotImplementedError
+
+    def attention_scores(self, extra: Any, queries: Tensor) -> Tensor:
+        """What that adds to scores that are products `q . key`. (B, K, ...) -> (B, K, I).
+
+        For an add-on that can say it without making the keys.
+        """
+        return (queries.unsqueeze(2) * self.attention_keys(extra)).sum(-1)
 
     def attended(self, extra: Any, step: AttentionStep) -> Any:  # noqa: ARG002
         """Its own state after attention has looked, for an add-on with `attention_keys`."""
@@ -146,6 +154,11 @@ class Addon(nn.Module):
     def loss(self, view: View, pairs: Pairs) -> Tensor:
         """Its loss of each pair, (B,), for an add-on with a `loss_name`."""
         raise NotImplementedError(f"{type(self).__name__} has a loss_name and no loss")
+
+    @property
+    def rescores(self) -> bool:
+        """Whether it ranks the hypotheses of a search once more."""
+        return self.overrides("rescore")
 
     def rescore(self, view: View, pairs: Pairs) -> Tensor:
         """What is added to the mean log-probability of each headline to rank it. (B,).

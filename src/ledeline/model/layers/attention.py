@@ -23,6 +23,9 @@ class AttentionFollower(Protocol):
     def key_change(self) -> Tensor:
         """What is added to the keys at this step. (B, K, I, size of a key)."""
 
+    def score_change(self, queries: Tensor) -> Tensor:
+        """What that adds to scores that are products `q . key`. (B, K, ...) -> (B, K, I)."""
+
     def attended(self, queries: Tensor, weights: Tensor) -> None:
         """Take note of a step: what was asked with (B, K, ...), and alpha_j (B, K, I)."""
 
@@ -47,7 +50,7 @@ class Attention(nn.Module):
         """zv_j (B, K, H) -> z_j (B, K, H) and alpha_j (B, K, I)."""
         scores = queries @ memory.keys.transpose(1, 2)  # (B, K, H) (B, H, I) -> (B, K, I)
         if follower is not None:
-            scores = scores + (queries.unsqueeze(2) * follower.key_change()).sum(-1)
+            scores = scores + follower.score_change(queries)
         if memory.mask is not None:
             scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
         weights = scores.softmax(-1)
