@@ -65,7 +65,7 @@ class AbsEncoder(nn.Module):
 
     def forward(self, contexts: Tensor, memory: Any) -> Tensor:
         """Contexts (B, K, C) -> enc(x, y_c) (B, K, P)."""
-        (vector,) = memory  # (B, P)
+        vector: Tensor = memory[0]  # (B, P)
         return vector.unsqueeze(1).expand(-1, contexts.shape[1], -1)
 
     def attention(
