@@ -21,7 +21,15 @@ class DataConfig:
 class LoopConfig:
     """The training loop; the defaults are those of Table 2 of the paper."""
 
-    batch_size: Annotated[int, "Pairs per step, over all processes.", at_least(1)] = 256
+    batch_size: Annotated[
+        int, "Pairs, or words, per step, over all processes; see batch_unit.", at_least(1)
+    ] = 256
+    batch_unit: Annotated[
+        Literal["pairs", "words"],
+        "pairs: a step learns whole headlines; words: it learns single words of headlines, each "
+        "with the words before it. Reports and train.batch_size then count words. Only the system "
+        "abs can do that.",
+    ] = "pairs"
     equal_lengths: Annotated[
         bool, "Fill each batch with sources of one length, which is faster; false mixes lengths."
     ] = True

@@ -1,5 +1,7 @@
 """Batches of a split: first the plan of an epoch, which pairs in which order; then their ids.
 
+A batch may also be of single words of headlines; each then comes with its whole pair.
+
 Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
 """
 
@@ -29,7 +31,7 @@ ROW_MULTIPLE: Final = 32  # a batch that is filled up has a multiple of these ro
 class EpochPlan:
     """The batches of an epoch, as row numbers; no pair is read yet."""
 
-    order: Ids  # all rows, those of a batch side by side
+    order: Ids  # all rows, or the numbers of all words, those of a batch side by side
     bounds: Ids  # (batches, 2): start and stop of each batch in `order`, in the order of batches
     heights: Ids  # (batches,): B of each batch if it is filled up
     source_widths: Ids  # (batches,): I of each batch
@@ -44,9 +46,27 @@ class PlannedBatch(NamedTuple):
 
     @property
     def rows(self) -> Ids:
-        """The rows of the pairs in the split. (B,)."""
+        """The rows of the pairs in the split or, of a batch of words, their numbers. (B,)."""
         start, stop = self.plan.bounds[self.number]
         return self.plan.order[start:stop]
+
+
+class _Words:
+    """The words of all headlines, <eos> included, numbered in the order of the split."""
+
+    def __init__(self, headline_lengths: Ids) -> None:
+        counts, rows = headline_lengths + 1, np.arange(len(headline_lengths))
+        self._starts = np.cumsum(counts) - counts
+        self._rows = np.repeat(rows.astype(np.min_scalar_type(len(rows))), counts)
+
+    def rows(self, words: Ids | slice) -> Ids:
+        """The rows of the pairs that these words are from."""
+        return self._rows[words].astype(np.int64)
+
+    def positions(self, words: Ids) -> Ids:
+        """The position of each word in its headline."""
+        positions: Ids = words - self._starts[self._rows[words]]
+        return positions
 
 
 class Batches:
@@ -54,8 +74,11 @@ class Batches:
 
     With `equal_lengths`, all sources of a batch have the same length, so that no source is padded
     and headlines are padded to the source length, as SPM needs it. Otherwise a batch mixes lengths.
-    Either way, each pair occurs once per epoch. The order is the same for any number of ranks: each
-    rank takes every `world_size`-th pair of a batch (none if a batch has fewer pairs than ranks).
+    Either way, each pair occurs once per epoch. With `by_words`, batches are of single words: each
+    word of each headline, and each <eos>, occurs once, with its pair.
+
+    The order is the same for any number of ranks: each rank takes every `world_size`-th pair of a
+    batch (none if a batch has fewer pairs than ranks).
 
     Headline widths with <eos> are rounded up to a `multiple`, but not beyond the sources, so that
     there are fewer shapes. `EpochPlan.heights` serves the same purpose: one height for all batches
@@ -68,6 +91,7 @@ class Batches:
         *,
         size: int,
         seed: int,
+        by_words: bool = False,
         equal_lengths: bool = True,
         multiple: int = 1,
         rank: int = 0,
@@ -82,9 +106,12 @@ class Batches:
         self._source_lengths = split.sources.lengths()
         self._headline_lengths = split.headlines.lengths()
         lengths = self._source_lengths if equal_lengths else np.zeros(len(split), np.int64)
-        longest = int(lengths.max(initial=0))
         # Small integers are sorted by radix sort.
-        self._by_length = np.argsort(lengths.astype(np.min_scalar_type(longest)), kind="stable")
+        lengths = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
+        self._words = _Words(self._headline_lengths) if by_words else None
+        if self._words is not None:
+            lengths = lengths[self._words.rows(slice(None))]
+        self._by_length = np.argsort(lengths, kind="stable")
         ends = np.cumsum(np.bincount(lengths)).tolist() if len(split) else []
         self._runs = list(zip([0, *ends], ends, strict=False))  # of sources of one length
         self._bounds = _split_runs(self._runs, size)
@@ -140,9 +167,13 @@ class Batches:
         for run in (slice(*run) for run in self._runs):
             order[run] = self._by_length[run][np.argsort(keys[run])]  # no two keys are alike
         turns = permutation(self._seed, 2 * epoch + 1, len(self))
-        sources, headlines = self._widths(order)
+        sources, headlines = self._widths(self._rows(order))
         of_batches = self._bounds, self._heights, sources, headlines
         return EpochPlan(order, *(one[turns] for one in of_batches))
+
+    def _rows(self, order: Ids) -> Ids:
+        """The rows of the pairs, whatever batches are of."""
+        return order if self._words is None else self._words.rows(order)
 
     def _widths(self, order: Ids) -> tuple[Ids, Ids]:
         """The widths of each batch, before the batches are shuffled."""
@@ -160,12 +191,13 @@ class Batches:
         return int(self._headline_lengths[rows].sum()) + len(rows)
 
     def read(self, planned: PlannedBatch) -> Batch:
-        """The pairs of a batch that this rank takes."""
-        rows, width = planned.rows, int(planned.plan.headline_widths[planned.number])
+        """The pairs, or words with their pairs, of a batch that this rank takes."""
+        rows, width = self._rows(planned.rows), int(planned.plan.headline_widths[planned.number])
         mine = slice(self._rank, None, self._world_size)
         sources, source_lengths = (a[mine] for a in self.split.sources.padded(rows))
         headlines, headline_lengths = (a[mine] for a in self.split.headlines.padded(rows, width))
-        return Batch(sources, source_lengths, headlines, headline_lengths, len(rows))
+        positions = None if self._words is None else self._words.positions(planned.rows[mine])
+        return Batch(sources, source_lengths, headlines, headline_lengths, len(rows), positions)
 
 
 def _split_runs(runs: list[tuple[int, int]], size: int) -> Ids:

@@ -300,12 +300,20 @@ class Batch:
     headlines: Ids  # (B, J), without <eos>, padded
     headline_lengths: Ids  # (B,)
     num_pairs: int  # of the whole batch over all ranks; B is the number of this rank
+    positions: Ids | None = None  # (B,): the word of each headline to learn; None: all of them
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Self:
         """Pairs of source and headline ids as one batch."""
         sources, headlines = (padded([pair[side] for pair in pairs]) for side in (0, 1))
         return cls(*sources, *headlines, len(pairs))
+
+    @property
+    def num_tokens(self) -> int:
+        """Words to learn, each <eos> included."""
+        if self.positions is not None:
+            return len(self.positions)
+        return int((self.headline_lengths + 1).sum())
 
     def targets(self, length: int) -> Ids:
         """The targets of the decoder: headline, <eos>, then <pad> up to `length`.

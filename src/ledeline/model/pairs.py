@@ -47,15 +47,21 @@ class Pairs:
     targets: Tensor  # (B, J): headline, <eos>, then <pad>
     target_mask: Tensor | None  # (B, J): the steps that count
     headline_mask: Tensor  # (B, J): headline and <eos>
+    positions: Tensor | None = None  # (B,): the one step of each row that counts; None: all do
 
     @classmethod
     def of(
         cls, batch: Batch, num_steps: Ids, width: int, device: torch.device | str = "cpu"
     ) -> Self:
-        """A batch, with the number of decoder steps of each pair (B,), padded to this width."""
-        steps = np.arange(width)
+        """A batch, with the number of decoder steps of each pair (B,), padded to this width.
+
+        Where a batch is of words, both masks are True at the step of the word alone.
+        """
+        steps, positions = np.arange(width), batch.positions
         mask = steps < num_steps[:, None]  # (B, J)
         headline = steps <= batch.headline_lengths[:, None]
+        if positions is not None:
+            mask = headline = steps == positions[:, None]
         sources = Sources.of(batch.sources, batch.source_lengths, device)
         return cls(
             sources=sources.ids,
@@ -64,6 +70,7 @@ class Pairs:
             targets=_to_tensor(batch.targets(width), device),
             target_mask=None if mask.all() else _to_tensor(mask, device),
             headline_mask=_to_tensor(headline, device),
+            positions=None if positions is None else _to_tensor(positions, device),
         )
 
     @property

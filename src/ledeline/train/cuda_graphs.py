@@ -87,7 +87,8 @@ def wants_capture(config: TrainConfig, world: World) -> bool:
     """Whether device, processes and batches are such that steps would be captured."""
     is_alone = world.control is None
     on_gpu = world.device.type == "cuda"
-    return on_gpu and is_alone and config.run.fast and config.train.equal_lengths
+    of_pairs = config.train.equal_lengths and config.train.batch_unit == "pairs"
+    return on_gpu and is_alone and config.run.fast and of_pairs
 
 
 def capture_obstacle(config: TrainConfig, model: System) -> str:

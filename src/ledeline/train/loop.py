@@ -17,6 +17,7 @@ from ledeline.model.build import build
 from ledeline.model.gpu.dispatch import kernel_mode, without_tf32
 from ledeline.model.layers.dropout import seed
 from ledeline.model.system import System
+from ledeline.model.systems import SYSTEMS
 from ledeline.train.callbacks import Callback, NullCallback, RunStart, StepReport
 from ledeline.train.cuda_graphs import (
     MULTIPLE,
@@ -186,6 +187,12 @@ def _training_pairs(dataset: Dataset, config: TrainConfig) -> Split:
 
 
 def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
+    by_words = config.train.batch_unit == "words"
+    if by_words and not SYSTEMS[config.system.name].learns_words:
+        raise ConfigError(
+            f'train.batch_unit = "words": the system {config.system.name} learns whole headlines '
+            'only; leave it out, or set it to "pairs"'
+        )
     for split in ("train", "valid"):
         if not len(dataset[split]):
             raise DatasetError(f"{dataset.folder} has no pairs in its split {split}")
@@ -193,6 +200,7 @@ def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
         _training_pairs(dataset, config),
         size=config.train.batch_size,
         seed=config.train.seed,
+        by_words=by_words,
         equal_lengths=config.train.equal_lengths,
         multiple=MULTIPLE if world.device.type == "cuda" else 1,
         rank=world.rank,

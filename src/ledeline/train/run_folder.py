@@ -42,6 +42,7 @@ OPTIMIZER: Final = "optimizer"  # .safetensors, beside the weights
 FIXED: Final = (
     "optimizer.name",
     "data.pairs",
+    "train.batch_unit",
     "train.batch_size",
     "train.equal_lengths",
     "train.seed",
@@ -51,6 +52,7 @@ FIXED: Final = (
 _NOT_SAID: Final = {
     "system.name": "encdec",
     "optimizer.name": "adam",
+    "train.batch_unit": "pairs",
     **{f"{name}.enabled": False for name in ADDONS},
 }
 

@@ -112,5 +112,4 @@ class EagerSteps:
         else:
             model.share_batches(WHOLE_BATCH)
             self._step(model.pairs(_PLACEHOLDER), 0.0, torch.zeros(1, device=model.device))
-        num_tokens = int((batch.headline_lengths + 1).sum())
-        self._step.accumulator.count(num_tokens, len(batch.sources))
+        self._step.accumulator.count(batch.num_tokens, len(batch.sources))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ledeline.model.system import System
+from ledeline.model.systems.abs import AbsNnlm
 from ledeline.model.systems.conv_s2s import ConvS2S
 from ledeline.model.systems.drgd import Drgd
 from ledeline.model.systems.encdec import EncDec
@@ -14,6 +15,7 @@ from ledeline.model.systems.seass import Seass
 SYSTEMS: Final[Mapping[str, type[System]]] = {
     "encdec": EncDec,
     "gru": GruEncDec,
+    "abs": AbsNnlm,
     "seass": Seass,
     "drgd": Drgd,
     "conv-s2s": ConvS2S,
