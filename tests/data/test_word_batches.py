@@ -1,7 +1,6 @@
 """Batches of single words: each word of each headline once per epoch, in an order that is fixed."""
 
 import json
-import time
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -157,15 +156,3 @@ def test_batches_of_pairs_know_nothing_of_words(split: Split) -> None:
         assert batch.num_tokens == int(batch.headline_lengths.sum()) + len(batch.sources)
         pairs = Pairs.of(batch, batch.headline_lengths + 1, batch.headlines.shape[1] + 1)
         assert pairs.positions is None
-
-
-def test_reading_words_takes_about_as_long_as_reading_pairs(split: Split) -> None:
-    def seconds(by_words: bool) -> float:
-        batches = Batches(split, size=64, seed=1, by_words=by_words, equal_lengths=False)
-        planned = [one for one, _ in islice(batches.planned_from(), 100)]
-        began = time.perf_counter()
-        for one in planned:
-            batches.read(one)
-        return time.perf_counter() - began
-
-    assert min(seconds(True) for _ in range(5)) < 3 * min(seconds(False) for _ in range(5))

@@ -187,7 +187,9 @@ class Batches:
         return sources, np.maximum(headlines, np.minimum(rounded, sources - 1))
 
     def num_tokens(self, rows: Ids) -> int:
-        """Headline tokens of these rows, <eos> included."""
+        """Headline tokens of these rows, <eos> included; of words, as many as there are."""
+        if self._words is not None:
+            return len(rows)
         return int(self._headline_lengths[rows].sum()) + len(rows)
 
     def read(self, planned: PlannedBatch) -> Batch:

@@ -23,7 +23,7 @@ from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.optimizers import SgdConfig
-from ledeline.train.schedules import ConstantSchedule
+from ledeline.train.schedules import PlateauSchedule
 from model_reference import BOS, EOS, softmax, weights_of
 from systems import random_system
 
@@ -385,7 +385,7 @@ def test_its_recipe_is_plain_gradient_descent() -> None:
 
     found = TrainConfig(data=DataConfig(dataset=Path("somewhere")), system=AbsConfig())
     assert found.optimizer == SgdConfig(learning_rate=0.1)
-    assert found.schedule == ConstantSchedule()
+    assert found.schedule == PlateauSchedule(compare_with="previous")
 
 
 def test_dropout_is_before_the_output_and_only_in_training() -> None:

@@ -574,7 +574,12 @@ class TestSettings:
         optimizer: Any = config.optimizer
         assert (optimizer.name, optimizer.learning_rate) == ("sgd", 0.25)
         assert (optimizer.momentum, optimizer.nesterov) == (0.99, True)
-        assert config.schedule.name == "constant"
+        schedule: Any = config.schedule
+        assert (schedule.name, schedule.multiply_by, schedule.keep_lowering) == (
+            "plateau",
+            0.1,
+            True,
+        )
 
     def test_the_number_of_parameters(self) -> None:
         """That of the specification for 30,000 words, in millions; gains are counted, too."""

@@ -24,7 +24,7 @@ from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.optimizers import SgdConfig
-from ledeline.train.schedules import ConstantSchedule
+from ledeline.train.schedules import PlateauSchedule
 from ledeline.train.train_config import TrainConfig
 from model_reference import BOS, EOS, below, sigmoid, softmax, weights_of
 from systems import random_system
@@ -304,7 +304,7 @@ def test_dropout_is_before_the_output_alone() -> None:
 def test_the_defaults_and_the_recipe() -> None:
     config = TrainConfig(data=DataConfig(dataset=Path("d")), system=RasConfig())
     assert config.optimizer == SgdConfig(learning_rate=0.5)
-    assert config.schedule == ConstantSchedule()
+    assert config.schedule == PlateauSchedule(compare_with="previous")
     assert config.init == UniformInit()
     model = build(SystemConfig(system=RasConfig()), 20)
     shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}

@@ -25,7 +25,7 @@ from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.optimizers import AdamConfig
-from ledeline.train.schedules import ConstantSchedule
+from ledeline.train.schedules import PlateauSchedule
 from ledeline.train.train_config import TrainConfig
 from model_reference import BOS, EOS, below, sigmoid, softmax, weights_of
 from systems import random_system
@@ -380,7 +380,7 @@ def test_the_defaults_are_the_published_setting() -> None:
 def test_the_recipe_is_the_published_one() -> None:
     config = TrainConfig(data=DataConfig(dataset=Path("d")), system=SeassConfig())
     assert config.optimizer == AdamConfig(learning_rate=0.001)
-    assert config.schedule == ConstantSchedule()
+    assert config.schedule == PlateauSchedule()
     assert config.init == XavierInit(gain=math.sqrt(3), distribution="normal")
     model = build(SystemConfig(system=config.system), 500, init=config.init)
     weight = model.state_dict()["output.weight"]

@@ -93,7 +93,7 @@ class BagOfWordsEncoder(AbsEncoder):
         return (self.mix(total / source.mask.sum(1, keepdim=True)),)
 
 
-class ConvolutionalEncoder(AbsEncoder):
+class TimeDelayEncoder(AbsEncoder):
     """Three convolutions over the words, and the highest value of each filter.
 
     `a = relu(max_pool(Q1 * F x))`, `a' = relu(Q2 * a)`, `enc2 = W max_i((Q3 * a')_i) + b`.

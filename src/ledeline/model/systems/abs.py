@@ -17,7 +17,7 @@ from ledeline.config.section import at_least, below, section
 from ledeline.model.layers.abs_encoders import (
     AbsEncoder,
     BagOfWordsEncoder,
-    ConvolutionalEncoder,
+    TimeDelayEncoder,
     WindowAttentionEncoder,
     contexts_embedded,
     with_ends,
@@ -75,7 +75,10 @@ class AbsNnlm(System):
     """`h = tanh(U [E y_{j-C}; ...; E y_{j-1}] + b)`, `o_j = softmax(W [h; enc(x, y_c)] + b)`."""
 
     Config = AbsConfig
-    recipe = Recipe(optimizer={"name": "sgd", "learning_rate": 0.1}, schedule={"name": "constant"})
+    recipe = Recipe(
+        optimizer={"name": "sgd", "learning_rate": 0.1},
+        schedule={"name": "plateau", "compare_with": "previous"},
+    )
     learns_words = True
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
@@ -177,7 +180,7 @@ def _encoder(config: AbsConfig, vocabulary: int) -> AbsEncoder | None:
     if config.encoder == "bow":
         return BagOfWordsEncoder(vocabulary, size)
     if config.encoder == "conv":
-        return ConvolutionalEncoder(vocabulary, config.filters, size)
+        return TimeDelayEncoder(vocabulary, config.filters, size)
     if config.encoder == "attention":
         return WindowAttentionEncoder(vocabulary, config.context, config.smoothing, size)
     return None

@@ -248,7 +248,7 @@ class ConvS2S(AttentionSystem):
     Config = ConvS2SConfig
     recipe = Recipe(
         optimizer={"name": "sgd", "learning_rate": 0.25, "momentum": 0.99, "nesterov": True},
-        schedule={"name": "constant"},
+        schedule={"name": "plateau", "multiply_by": 0.1, "keep_lowering": True},
     )
     refuses: ClassVar[Mapping[str, str]] = {"coverage": _NO_COVERAGE}
 

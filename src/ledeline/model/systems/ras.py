@@ -213,7 +213,10 @@ class Ras(AttentionSystem):
     """Convolutional attention and an Elman network or LSTM; the output layer has a bias, too."""
 
     Config = RasConfig
-    recipe = Recipe(optimizer={"name": "sgd", "learning_rate": 0.5}, schedule={"name": "constant"})
+    recipe = Recipe(
+        optimizer={"name": "sgd", "learning_rate": 0.5},
+        schedule={"name": "plateau", "compare_with": "previous"},
+    )
 
     def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
         super().__init__(config, vocabulary)

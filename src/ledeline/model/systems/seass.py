@@ -187,7 +187,7 @@ class Seass(AttentionSystem):
     Config = SeassConfig
     recipe = Recipe(
         optimizer={"name": "adam", "learning_rate": 0.001},
-        schedule={"name": "constant"},
+        schedule={"name": "plateau"},
         init={"name": "xavier", "gain": math.sqrt(3), "distribution": "normal"},
     )
     refuses: ClassVar[dict[str, str]] = {"sgate": "it has the selective gate already"}
