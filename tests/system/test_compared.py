@@ -80,6 +80,10 @@ def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run
 
 
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def loaded(run: Path) -> Headliner:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EngineWarning)  # most systems have no engine
@@ -113,7 +117,7 @@ def test_the_fair_setting_is_the_papers_recipe(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_it_trains(name: str, trained: Any) -> None:
-    lines = [json.loads(line) for line in (trained(name) / "metrics.jsonl").open()]
+    lines = read_lines(trained(name) / "metrics.jsonl")
     steps = [line for line in lines if line["event"] == "train"]
     assert steps[-1]["step"] > 3
     assert load_model(trained(name) / "best").model.config.name
@@ -125,7 +129,7 @@ class TestVerbs:
 
     def test_generate_is_the_same_in_any_batch(self, name: str, trained: Any, pairs: Path) -> None:
         headliner = loaded(trained(f"{name}-fair"))
-        ledes = [json.loads(line)["lede"] for line in pairs.open()]
+        ledes = [one["lede"] for one in read_lines(pairs)]
         together = [one.text for one in headliner.stream(ledes, beam=4)]
         assert together == [headliner(lede, beam=4).text for lede in ledes]
 
@@ -159,7 +163,7 @@ class TestVerbs:
             request = Request(f"{address}/v1/headlines", body, {"Content-Type": "application/json"})
             answer = fetch(request)
         assert answer.status == 200
-        assert json.loads(answer.text)["headlines"][0]["text"] == headliner(LEDE, beam=2).text
+        assert json.loads(answer.text)["headlines"][0]["headline"] == headliner(LEDE, beam=2).text
 
     def test_resumed_it_ends_with_the_same_bits(
         self, name: str, dataset: Path, trained: Any, tmp_path: Path
