@@ -92,6 +92,20 @@ class TestChecks:
         )
         assert found == text_price(40, search, num_checked=number)
 
+    def test_each_hypothesis_that_is_ranked_once_more_costs(self) -> None:
+        search, sources = SearchConfig(beam=7), [SourceText("a", ids=(5,) * 40)]
+        plain, ranked = (
+            text_prices(
+                sources, Options(search=search), heat_map=False, followed=False, rescored=rescored
+            )[0]
+            for rescored in (False, True)
+        )
+        assert plain == text_price(40, search)
+        assert ranked == text_price(40, search, num_rescored=7)
+        assert ranked.most - plain.most > 7 * 40 * 4  # the text is read and written for each
+        longer = most(80, search, num_rescored=7) - most(80, search)
+        assert longer > ranked.most - plain.most
+
     def test_a_pair_costs_by_both_of_its_texts(self) -> None:
         assert pair_price(40, 10).most < pair_price(41, 10).most < pair_price(41, 11).most
         assert pair_price(0, 10).most == pair_price(40, 0).most == 1

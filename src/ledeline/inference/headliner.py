@@ -161,6 +161,11 @@ class Headliner:
         """Whether checks can use what the search saw; else each headline is read once more."""
         return self._model.known_to_verifier
 
+    @property
+    def rescores(self) -> bool:
+        """Whether a model ranks once more what a search finds."""
+        return self._model.rescorer is not None
+
     def answers(
         self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
     ) -> list[Headline]:

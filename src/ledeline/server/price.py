@@ -31,6 +31,9 @@ _USUAL_STEPS: Final = 32  # most searches have ended by then
 _CHECKED_HEADLINE: Final = 3
 _CHECKED_SUBWORD: Final = 0.45
 _CHECKED_LEDE: Final = 0.7
+# A model that ranks hypotheses once more reads text and headline again for each of them, and with
+# reconstruction writes the text: so much for each of its sub-words.
+_RESCORED_READ: Final = 4.5
 
 
 class Price(NamedTuple):
@@ -48,8 +51,12 @@ def text_price(
     heat_map: bool = False,
     num_checked: int = 0,
     followed: bool = False,
+    num_rescored: int = 0,
 ) -> Price:
-    """The price of a text with so many sub-words, and of the check of so many of its headlines."""
+    """The price of a text with so many sub-words, and of the check of so many of its headlines.
+
+    So many hypotheses are ranked once more by the model.
+    """
     if not num_subwords:
         return Price(1.0, 1.0)
     most = int(max_steps(np.array([num_subwords]), search)[0])
@@ -57,10 +64,11 @@ def text_price(
     of_step = search.beam * (1 + num_subwords / _ATTENTION)
     of_step += _TRACED_STEP * search.n_best * (1 + num_subwords / _TRACED_ATTENTION)
     of_step += _STEP + num_subwords / _STEP_OF_LONG
-    once = _READ * num_subwords
+    once = (_READ + _RESCORED_READ * num_rescored) * num_subwords
+    of_step += num_rescored * (1 + num_subwords / _ATTENTION)
     if explain or heat_map:
         of_step += _EXPLAINED_STEP
-        once *= 2  # it is read a second time
+        once += _READ * num_subwords  # it is read a second time
     if heat_map:
         of_step += _HEAT_MAP_CELL * num_subwords
     checks = [
@@ -70,11 +78,17 @@ def text_price(
 
 
 def text_prices(
-    sources: Sequence[SourceText], options: Options, *, heat_map: bool, followed: bool
+    sources: Sequence[SourceText],
+    options: Options,
+    *,
+    heat_map: bool,
+    followed: bool,
+    rescored: bool = False,
 ) -> list[Price]:
     """The price of each text of a request; `options` has the defaults of the model.
 
-    `followed` if the checker must follow each headline, for it does not know the model's states.
+    `followed` if the checker must follow each headline, for it does not know the model's states;
+    `rescored` if the model ranks hypotheses once more.
     """
     search = options.search
     candidates = search.beam if options.rank == "support" else search.n_best
@@ -86,6 +100,7 @@ def text_prices(
             heat_map=heat_map,
             num_checked=candidates if options.check else 0,
             followed=followed,
+            num_rescored=search.beam if rescored else 0,
         )
         for one in sources
     ]

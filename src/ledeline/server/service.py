@@ -104,7 +104,13 @@ class HeadlineService:
         )
         check_min_length(sources, options.search)
         followed = not self._headliner.is_known_to_verifier
-        prices = text_prices(sources, resolved, heat_map=asked.heat_map, followed=followed)
+        prices = text_prices(
+            sources,
+            resolved,
+            heat_map=asked.heat_map,
+            followed=followed,
+            rescored=self._headliner.rescores,
+        )
         num_models = len(self._headliner.models)
         check_price(num_models * sum(one.most for one in prices), self._limits.price)
         expected = [num_models * one.expected for one in prices]
