@@ -11,6 +11,7 @@ Legend: B sources, K hypotheses, V vocabulary, I source length.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -37,7 +38,7 @@ def feature_counts(source: Sequence[int], headline: Sequence[int]) -> FeatureCou
     pairs, triples = set(_ngrams(source, 2)), set(_ngrams(source, 3))
     first = {word: source.index(word) for word in words}
     last = {word: place for place, word in enumerate(source)}
-    two = list(zip(headline, headline[1:], strict=False))
+    two = list(pairwise(headline))
     return FeatureCounts(
         sum(word in first for word in headline),
         sum(pair in pairs for pair in two),

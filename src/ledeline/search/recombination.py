@@ -41,14 +41,27 @@ def recombine_(logs: Tensor, totals: Tensor, groups: Tensor) -> None:
 
     Logs (B, K, V) become -inf there; totals (B, K); groups (B, K) name the first slot of each.
     """
-    if logs.device.type != "cpu":  # a look at the groups would have to wait for the device
+    if logs.device.type == "cpu":
+        _recombine_on_cpu_(logs, totals, groups)
+    else:  # a look at the groups would have to wait for the device
         logs.masked_fill_(_is_worse(logs, totals, groups), _IMPOSSIBLE)
-        return
-    shared = (groups != torch.arange(groups.shape[1])) & (totals > _IMPOSSIBLE)
-    rows = shared.any(1).nonzero().squeeze(1)  # sources with hypotheses that end alike
-    if len(rows):
-        some = logs[rows]
-        logs[rows] = some.masked_fill_(_is_worse(some, totals[rows], groups[rows]), _IMPOSSIBLE)
+
+
+def _recombine_on_cpu_(logs: Tensor, totals: Tensor, groups: Tensor) -> None:
+    """The same, group by group: most hypotheses are alone in theirs."""
+    live = totals > _IMPOSSIBLE
+    for row, (own, is_live) in enumerate(zip(groups.tolist(), live.tolist(), strict=True)):
+        by_group: dict[int, list[int]] = {}
+        for slot, group in enumerate(own):
+            if is_live[slot]:
+                by_group.setdefault(group, []).append(slot)
+        for slots in by_group.values():
+            if len(slots) > 1:
+                some = logs[row, slots]  # (N, V)
+                candidates = totals[row, slots].unsqueeze(-1) + some
+                is_best = candidates == candidates.amax(0)
+                is_first = is_best & (is_best.cumsum(0, dtype=torch.int32) == 1)
+                logs[row, slots] = some.masked_fill_(~is_first, _IMPOSSIBLE)
 
 
 def _is_worse(logs: Tensor, totals: Tensor, groups: Tensor) -> Tensor:
