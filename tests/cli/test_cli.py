@@ -22,6 +22,7 @@ WORKING_VERBS = [
     "audit",
     "align",
     "report",
+    "tune",
     "pack",
     "serve",
     "synth",

@@ -19,6 +19,7 @@ from ledeline.cli.prepare import prepare, synth
 from ledeline.cli.score import audit, score
 from ledeline.cli.serve import serve
 from ledeline.cli.train import train
+from ledeline.cli.tune import tune
 
 app = typer.Typer(
     cls=Verbs,
@@ -51,6 +52,7 @@ app.command()(score)
 app.command()(audit)
 app.command()(align)
 app.command()(report)
+app.command()(tune)
 app.command()(pack)
 app.command(context_settings=_WITH_OVERRIDES)(serve)
 app.command()(synth)

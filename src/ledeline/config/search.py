@@ -32,6 +32,17 @@ class SearchConfig:
         "if not given.",
         at_least(0),
     ] = None
+    recombine: Annotated[
+        int | None,
+        "Of hypotheses with the same last words, so many, keep only the best; 0: keep all. The "
+        "model's own setting if not given.",
+        at_least(0),
+    ] = None
+    keep_finished: Annotated[
+        bool,
+        "Finished headlines keep their places in the beam, and compete with unfinished ones by "
+        "score, as in SEASS.",
+    ] = False
     forbid_unknown: Annotated[bool, "Never write <unk>."] = False
     stop_early: Annotated[
         bool, "Stop as soon as no better headline is possible; the result is the same."
@@ -44,3 +55,5 @@ class SearchConfig:
             raise BadValue(
                 "max_length", self.max_length, f"must be at least min_length, {self.min_length}"
             )
+        if self.stop_early and self.keep_finished:
+            raise BadValue("stop_early", self.stop_early, "does not go with keep_finished")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
@@ -45,6 +45,9 @@ from ledeline.inference.outputs.reporter import LimitedReporter
 from ledeline.model.format.model_folder import WEIGHTS
 from ledeline.rouge import Rouge
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
+
+# Options of the search that earlier versions did not have, as they searched.
+LATER_SEARCH: Final = {"recombine": 0, "keep_finished": False}
 
 
 @section
@@ -205,6 +208,8 @@ def _done_sets(
 def _refuse_changes(stored: JsonFields, settings: EvaluationSettings) -> None:
     for key, value in ({"checking": None} | settings.as_dict()).items():
         before = stored.values.get(key)
+        if key == "search" and isinstance(before, dict):
+            before = LATER_SEARCH | before
         if key != "models" and before != value:  # the checksums of their weights say more
             raise ScoreError(
                 f"{stored.path}: {key} was {json.dumps(before)} and is {json.dumps(value)} "

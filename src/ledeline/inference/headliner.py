@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
@@ -27,7 +27,7 @@ from ledeline.inference.source_text import SourceText, read_source_text
 from ledeline.inference.threads import num_threads, single_threaded
 from ledeline.model.format.model_folder import ModelBundle
 from ledeline.runtime.engine import Engine
-from ledeline.search import Ensemble
+from ledeline.search import Ensemble, ExtractiveModel, StepModel
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
 FIRST_CHUNK_SIZES, MAX_CHUNK_SIZE = {"cpu": 64, "cuda": 512}, 2048
@@ -59,7 +59,9 @@ class Headliner:
         engines = [choose_engine(one.model, precision) for one in models]
         self.precision = engines[0].precision
         steps = [engine.step_model for engine in engines]
-        step_model = steps[0] if len(steps) == 1 else Ensemble(steps)
+        step_model: StepModel[Any, Any] = steps[0] if len(steps) == 1 else Ensemble(steps)
+        if models[0].extractive is not None:
+            step_model = ExtractiveModel(step_model, models[0].extractive)
         bundled = step_model if isinstance(step_model, Engine) and models[0].check else None
         self._model = GenerationModel(
             step_model,
@@ -194,9 +196,7 @@ class Headliner:
 
     def resolve_search(self, config: SearchConfig) -> SearchConfig:
         """The configuration with the defaults of the model, or of the first of several."""
-        if config.block_ngrams is not None:
-            return config
-        return replace(config, block_ngrams=self.models[0].block_ngrams)
+        return resolve_search(self.models, config)
 
     def _generate(
         self, ledes: Sequence[SourceText], options: Options
@@ -247,9 +247,28 @@ class Headliner:
         return self._model.on_cpu
 
 
+def resolve_search(models: Sequence[ModelBundle], config: SearchConfig) -> SearchConfig:
+    """The configuration with the defaults of the model, or of several."""
+    blocked, recombined = config.block_ngrams, config.recombine
+    return replace(
+        config,
+        block_ngrams=models[0].block_ngrams if blocked is None else blocked,
+        recombine=_context_size(models) if recombined is None else recombined,
+    )
+
+
+def _context_size(models: Sequence[ModelBundle]) -> int:
+    """On how many of the last words a step depends, at most; 0: on all of them."""
+    sizes = [one.model.context_size for one in models]
+    known = [size for size in sizes if size is not None]
+    return max(known) if len(known) == len(sizes) else 0
+
+
 def system_name(headliner: Headliner) -> str:
     """The name of the system, such as EncDec+SPM."""
-    names = list(dict.fromkeys(one.model.config.name for one in headliner.models))
+    extractive = headliner.models[0].extractive  # the first has a say in the search of all
+    models = [one._replace(extractive=extractive) for one in headliner.models]
+    names = list(dict.fromkeys(one.name for one in models))
     return " & ".join(names) + (f" x {len(headliner.models)}" if len(headliner.models) > 1 else "")
 
 

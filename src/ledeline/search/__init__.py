@@ -6,10 +6,12 @@ other sources of its batch: candidates are ranked by (cost, slot of the parent, 
 source.
 
 `beam` has the steps, `top_k` the selection of candidates, `hypotheses` reads headlines from the
-steps at the end, `step_model` says what search needs of a model.
+steps at the end, `step_model` says what search needs of a model. `recombination`, `finished_beam`
+and `extractive_features` are for systems that search in other ways.
 """
 
 from ledeline.search.beam import BeamSearch, greedy, max_steps, search
+from ledeline.search.extractive_features import ExtractiveModel, feature_counts
 from ledeline.search.hypotheses import Hypothesis
 from ledeline.search.step_model import Ensemble, StepModel
 from ledeline.search.top_k import top_k
@@ -17,8 +19,10 @@ from ledeline.search.top_k import top_k
 __all__ = [
     "BeamSearch",
     "Ensemble",
+    "ExtractiveModel",
     "Hypothesis",
     "StepModel",
+    "feature_counts",
     "greedy",
     "max_steps",
     "search",

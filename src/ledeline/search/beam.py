@@ -16,11 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ledeline.config import SearchConfig
+from ledeline.config import BadValue, SearchConfig
 from ledeline.data.dataset import Ids
 from ledeline.model.pairs import Sources
+from ledeline.search.finished_beam import FinishedBeam, survivors
 from ledeline.search.hypotheses import Hypothesis, Step, TopK, read_hypotheses
-from ledeline.search.step_model import Scorer, SeenModel, StepModel, cost_dtype, map_tensors
+from ledeline.search.recombination import LastWords
+from ledeline.search.step_model import (
+    FallingCosts,
+    Scorer,
+    SeenModel,
+    StepModel,
+    cost_dtype,
+    map_tensors,
+)
 from ledeline.search.top_k import BannedWords, select_top_k
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 
@@ -88,6 +97,7 @@ class BeamSearch:
         max_states: int | None = None,
     ) -> None:
         config = config or SearchConfig()
+        _refuse_early_stop(model, config)
         self._model, self._config, device = model, config, model.device
         self._scorer = model if isinstance(model, Scorer) else None
         self._state, self._memory = model.encode(*Sources.of(sources, lengths, device))
@@ -107,6 +117,13 @@ class BeamSearch:
         self._words = torch.full((len(sources), 1), BOS, device=device)  # (B, K)
         self._totals = torch.zeros(self._words.shape, dtype=cost_dtype(self._state), device=device)
         self._prefixes = self._words[..., None][..., :0]  # (B, K, J); only for n-grams
+        self._last_words = (
+            LastWords(len(sources), config.recombine, device) if config.recombine else None
+        )
+        self._kept = (
+            FinishedBeam.empty(len(sources), config.beam, device) if config.keep_finished else None
+        )
+        self._kept_history: list[FinishedBeam] = []  # as it was after each step
         shape = len(sources), config.n_best
         self._finished_scores = torch.full(shape, _IMPOSSIBLE, dtype=torch.float64, device=device)
         self._history: list[Step] = []
@@ -120,7 +137,10 @@ class BeamSearch:
         if not self._history:
             return [[] for _ in self._all_max_steps]
         limits, number = self._all_max_steps, self._config.n_best
-        return read_hypotheses(self._history, limits, number, paths=self._seen is not None)
+        ends = None if self._kept is None else survivors(self._history, self._kept_history)
+        return read_hypotheses(
+            self._history, limits, number, paths=self._seen is not None, ends=ends
+        )
 
     @torch.inference_mode()
     def seen(self, source: int, found: Sequence[Hypothesis]) -> tuple[Tensor, Tensor] | None:
@@ -143,12 +163,17 @@ class BeamSearch:
     def step(self) -> None:
         """Extend every hypothesis by a word, and take out finished ones."""
         selected = self._select()
+        if self._kept is not None:
+            self._kept, selected = self._kept.compete(selected, len(self._history))
         self._history.append(Step(self._sources, selected))
         totals = self._live_totals(selected)
-        beams = self._all_beams
+        beams, counts = self._all_beams, None
         if len(self._history) % self._compaction.interval == 0:
             counts = (totals > _IMPOSSIBLE).sum(1).cpu().numpy()
             totals = self._compact_slots(totals, int(counts.max()))
+        if self._kept is not None:
+            self._kept_history.append(self._kept)
+        if counts is not None:
             beams = self._drop_finished(counts)
         self.running = len(self._history) < self._highest_limit and totals.shape[1] > 0
         if self.running:
@@ -169,6 +194,8 @@ class BeamSearch:
         self._words, self._totals, self._prefixes = (
             one.index_select(0, beams) for one in (self._words, self._totals, self._prefixes)
         )
+        if self._last_words is not None:
+            self._last_words.keep(beams)
 
     # --- a step -------------------------------------------------------------------------------
 
@@ -183,8 +210,9 @@ class BeamSearch:
         if self._seen is not None and len(self._seen_states) != self._max_states:
             self._seen_states.append(self._seen.attentional_states(self._state))
         banned = self._banned_words(scores.shape[-1])
+        groups = None if self._last_words is None else self._last_words.groups()
         return select_top_k(
-            scores, self._totals, self._beam_sizes, self._max_beam_size, banned, bias
+            scores, self._totals, self._beam_sizes, self._max_beam_size, banned, bias, groups
         )
 
     def _banned_words(self, vocabulary: int) -> BannedWords:
@@ -204,9 +232,13 @@ class BeamSearch:
         return self._banned_by_ids[words]._replace(repeats=repeats)
 
     def _live_totals(self, selected: TopK) -> Tensor:
-        """The totals of unfinished hypotheses, else -inf. Each that ends makes the beam smaller."""
+        """The totals of unfinished hypotheses, else -inf.
+
+        Each that ends makes the beam smaller, unless finished ones compete with the others.
+        """
         ended = (selected.words == EOS) & (selected.totals > _IMPOSSIBLE)
-        self._beam_sizes = self._beam_sizes - ended.sum(1)
+        if self._kept is None:
+            self._beam_sizes = self._beam_sizes - ended.sum(1)
         done = ended
         if len(self._history) >= self._lowest_limit:
             done = ended | (self._max_steps <= len(self._history)).unsqueeze(1)
@@ -239,6 +271,8 @@ class BeamSearch:
         order = (totals == _IMPOSSIBLE).byte().argsort(dim=1, stable=True)
         sources, selected = self._history[-1]
         self._history[-1] = Step(sources, TopK(*(one.gather(1, order) for one in selected)))
+        if self._kept is not None:
+            self._kept = self._kept.moved(order, len(self._history) - 1)
         return totals.gather(1, order)[:, :num_live]
 
     def _drop_finished(self, counts: Ids) -> Tensor:
@@ -260,6 +294,8 @@ class BeamSearch:
         )
         if self._forbidden is not None:
             self._forbidden = self._forbidden.index_select(0, beams)
+        if self._kept is not None:
+            self._kept = self._kept.kept(beams)
         self._highest_limit = self._all_max_steps[self._sources].max(initial=0)
         self._all_beams = self._all_beams[: len(stay)]
         return beams
@@ -274,6 +310,8 @@ class BeamSearch:
             parents, words, totals, prefixes = (
                 one.index_select(0, beams) for one in (parents, words, totals, prefixes)
             )
+            if self._last_words is not None:
+                self._last_words.keep(beams)
         shape = words.shape
         rows = (beams.unsqueeze(1) * num_slots + parents).flatten()  # of (B K) states
         self._state = map_tensors(
@@ -284,7 +322,19 @@ class BeamSearch:
             index = parents[..., None].expand(-1, -1, prefixes.shape[-1])
             prefixes = prefixes.gather(1, index)
             self._prefixes = torch.cat([prefixes, words[..., None]], -1)  # (B, K, J + 1)
+        if self._last_words is not None:
+            self._last_words.extend(parents, words)
         self._words, self._totals = words, totals
+
+
+def _refuse_early_stop(model: StepModel[Any, Any], config: SearchConfig) -> None:
+    """Refuse to stop early where no bound is known for the score of what is not finished."""
+    if config.stop_early and isinstance(model, FallingCosts):
+        raise BadValue(
+            "stop_early",
+            config.stop_early,
+            "does not go with a model whose scores have extractive features, for they can rise",
+        )
 
 
 def _as_rows(ids: Sequence[Sequence[int]], device: torch.device) -> Tensor:

@@ -55,11 +55,23 @@ class Step(NamedTuple):
 
 
 def read_hypotheses(
-    steps: Sequence[Step], limits: Ids, n_best: int, *, paths: bool = False
+    steps: Sequence[Step],
+    limits: Ids,
+    n_best: int,
+    *,
+    paths: bool = False,
+    ends: tuple[Ids, Ids, Ids] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n-best list of each source; limits (B,) are the largest numbers of steps."""
+    """The n-best list of each source; limits (B,) are the largest numbers of steps.
+
+    With `ends`, the sources, steps and slots of some finished headlines, only these count.
+    """
     selected = _gather(steps, len(limits))
     finished = (selected.words == EOS) & (selected.totals > -np.inf)
+    if ends is not None:
+        counted = np.zeros_like(finished)
+        counted[ends] = True
+        finished &= counted
     sources, lengths, slots = finished.nonzero()  # in the order in which they finished
     scores = selected.totals[finished].astype(np.float64) / (lengths + 1)
     ranked = np.lexsort((-scores, sources))  # stable: ties stay as they finished

@@ -54,6 +54,15 @@ class SeenModel(Protocol):
         """z_j of the step that made the state. (B, K, H)."""
 
 
+@runtime_checkable
+class FallingCosts(Protocol):
+    """A step model with bonuses, so that the cost of a hypothesis can fall."""
+
+    @property
+    def bonuses(self) -> Any:
+        """What is added to log-probabilities."""
+
+
 def map_tensors(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """A state or memory with a function applied to each tensor."""
     if isinstance(tree, Tensor):

@@ -12,6 +12,7 @@ from torch import Tensor
 from ledeline.model.gpu import dispatch
 from ledeline.runtime import kernels
 from ledeline.search.hypotheses import TopK
+from ledeline.search.recombination import recombine_
 
 _BLOCK: Final = 16  # columns of a block, whose maximum is looked at first
 _IMPOSSIBLE: Final = float("-inf")
@@ -39,26 +40,37 @@ def select_top_k(
     k: int,
     banned: BannedWords,
     bias: Tensor | None = None,
+    groups: Tensor | None = None,
 ) -> TopK:
     """The best extensions of all hypotheses of each source: as many as its beam size, at most k.
 
     Scores (B, K, V) are log-probabilities, and are overwritten; with a bias (V,) they are logits,
-    and `log_softmax(scores + bias)` is computed here. Totals (B, K), beam sizes (B,).
+    and `log_softmax(scores + bias)` is computed here. Totals (B, K), beam sizes (B,). With groups
+    (B, K), of the extensions of a group by the same word only the best can be selected.
     """
+    if groups is not None:
+        scores, bias = _possible_logs(scores, bias, banned), None
+        recombine_(scores, totals, groups)
     fits = totals.dtype == torch.float32 and k <= _MAX_FUSED_K
     if fits and dispatch.use_triton(scores, totals):
         from ledeline.model.gpu import top_k as fused
 
         banned_tensors = banned.penalty, banned.repeats
         return TopK(*fused.select_top_k(scores, totals, beam_sizes, k, *banned_tensors, bias))
-    logs = scores if bias is None else (scores + bias).log_softmax(-1)
-    logs.index_fill_(-1, banned.words, _IMPOSSIBLE)
-    if banned.repeats is not None:
-        logs.scatter_(-1, banned.repeats, _IMPOSSIBLE)
+    logs = _possible_logs(scores, bias, banned) if groups is None else scores
     values, indices = top_k(logs, totals, k)
     ranks = torch.arange(values.shape[1], device=values.device)
     values = values.masked_fill_(ranks >= beam_sizes.unsqueeze(1), _IMPOSSIBLE)
     return TopK(values, indices // logs.shape[-1], indices % logs.shape[-1])
+
+
+def _possible_logs(scores: Tensor, bias: Tensor | None, banned: BannedWords) -> Tensor:
+    """Log-probabilities, -inf where a word is banned. (B, K, V)."""
+    logs = scores if bias is None else (scores + bias).log_softmax(-1)
+    logs.index_fill_(-1, banned.words, _IMPOSSIBLE)
+    if banned.repeats is not None:
+        logs.scatter_(-1, banned.repeats, _IMPOSSIBLE)
+    return logs
 
 
 def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:

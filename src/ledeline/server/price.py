@@ -18,6 +18,7 @@ from ledeline.search import max_steps
 
 _READ: Final = 1.5  # a sub-word that is read
 _ATTENTION: Final = 1024  # sub-words of a text that double the cost of a hypothesis
+_RECOMBINED: Final = 0.5  # comparing a hypothesis with others that end alike
 _STEP: Final = 1.0  # a step costs so much beside its hypotheses,
 _STEP_OF_LONG: Final = 32  # and a unit more for so many sub-words: fewer texts share the step
 # A second pass finds where words came from: of each candidate with a word that the model does not
@@ -63,6 +64,7 @@ def text_price(
     usual = min(most, max(search.min_length + 1, _USUAL_STEPS))
     of_step = search.beam * (1 + num_subwords / _ATTENTION)
     of_step += _TRACED_STEP * search.n_best * (1 + num_subwords / _TRACED_ATTENTION)
+    of_step += _RECOMBINED * search.beam if search.recombine else 0
     of_step += _STEP + num_subwords / _STEP_OF_LONG
     once = (_READ + _RESCORED_READ * num_rescored) * num_subwords
     of_step += num_rescored * (1 + num_subwords / _ATTENTION)

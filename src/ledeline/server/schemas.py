@@ -28,7 +28,13 @@ METRICS_SCHEMA: Final = {
 # settings have no limit for.
 NOT_OFFERED: Final = ("forbid_unknown", "stop_early")
 SEARCH_FIELDS: Final = [one for one in fields(SearchConfig) if one.name not in NOT_OFFERED]
-_LARGEST: Final = {"min_length": 512, "max_length": 512, "block_ngrams": 20, "min_support": 1}
+_LARGEST: Final = {
+    "min_length": 512,
+    "max_length": 512,
+    "block_ngrams": 20,
+    "recombine": 20,
+    "min_support": 1,
+}
 # The options of the check that a request may set.
 CHECK_OPTIONS: Final = ("check", "rank", "constrain", "min_support")
 CHECK_FIELDS: Final = [one for one in fields(Options) if one.name in CHECK_OPTIONS]

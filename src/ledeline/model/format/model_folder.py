@@ -3,7 +3,7 @@
 | file | what it is |
 | --- | --- |
 | `model.safetensors` | the weights |
-| `model.json` | format and its version, system, add-ons, text profile, vocabulary, storage |
+| `model.json` | format and version, system, add-ons, text profile, vocabulary, storage, features |
 | `system.toml` | the configuration of the system and its add-ons |
 | `codes.txt`, `subwords.json` | the sub-words |
 
@@ -12,10 +12,14 @@ ledeline 0.1.0, which had EncDec alone; they are still read.
 """
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ledeline.config.extractive import ExtractiveWeights
+from ledeline.config.section import BadValue
 from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
@@ -48,6 +52,12 @@ class ModelBundle(NamedTuple):
     tokenizer: Tokenizer
     block_ngrams: int = 0  # default of searches with this model
     check: bool = False  # the verifier knows this model; its headlines are checked by default
+    extractive: ExtractiveWeights | None = None  # what its searches add to log-probabilities
+
+    @property
+    def name(self) -> str:
+        """The name of the system, as EncDec+SPM; with extractive features, as ABS+."""
+        return self.model.config.name + ("" if self.extractive is None else "+")
 
 
 def write_description(
@@ -56,6 +66,7 @@ def write_description(
     tokenizer: Tokenizer,
     storage: Storage = "float32",
     block_ngrams: int = 0,
+    extractive: ExtractiveWeights | None = None,
 ) -> None:
     """Write everything but the weights."""
     (folder / SYSTEM).write_text(to_toml(system), encoding="utf-8")
@@ -71,6 +82,8 @@ def write_description(
         about["weights"] = storage
     if block_ngrams:
         about["block_ngrams"] = block_ngrams
+    if extractive is not None:
+        about["extractive"] = asdict(extractive)
     (folder / MODEL_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     tokenizer.subwords.save(folder)
 
@@ -86,7 +99,11 @@ def load_model(folder: Path | str) -> ModelBundle:
     storage = about.get("weights", "float32")
     model.load_state_dict(read_weights(path, model.state_dict(), storage, model.int8_layouts()))
     return ModelBundle(
-        model.eval(), tokenizer, about.get("block_ngrams", 0), about.get("check", False)
+        model.eval(),
+        tokenizer,
+        about.get("block_ngrams", 0),
+        about.get("check", False),
+        about.get("extractive"),
     )
 
 
@@ -116,7 +133,22 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
     if type(about.get("check", False)) is not bool:
         raise ModelError(f"{path} is damaged: check is {about['check']!r}, not true or false")
+    if "extractive" in about:
+        about["extractive"] = _read_extractive(path, about["extractive"])
     return about
+
+
+def _read_extractive(path: Path, values: Any) -> ExtractiveWeights:
+    """The weights of extractive features, which are finite numbers by name."""
+    is_table = isinstance(values, dict) and set(values) <= set(asdict(ExtractiveWeights()))
+    if not is_table or not all(
+        type(one) in (int, float) and math.isfinite(one) for one in values.values()
+    ):
+        raise ModelError(f"{path} is damaged: extractive is {values!r}, not weights of features")
+    try:
+        return ExtractiveWeights(**{name: float(one) for name, one in values.items()})
+    except BadValue as error:
+        raise ModelError(f"{path} is damaged: extractive: {error}") from None
 
 
 def _refuse_unknown(path: Path, what: str, names: list[Any], known: Mapping[str, type]) -> None:

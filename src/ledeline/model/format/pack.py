@@ -1,12 +1,17 @@
 """Pack a model to ship: the weights of one, or the mean of several, in a small format."""
 
+import json
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ledeline.config.extractive import ExtractiveWeights
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder, staging_folder
 from ledeline.core.errors import ModelError
+from ledeline.core.shipped import model_folder
 from ledeline.model.format.model_folder import (
     SYSTEM,
     WEIGHTS,
@@ -15,6 +20,8 @@ from ledeline.model.format.model_folder import (
     write_description,
 )
 from ledeline.model.format.weights import Storage, write_weights
+from ledeline.text.subwords import FILES as SUBWORD_FILES
+from ledeline.text.tokenizer import MODEL_FILE
 
 CARD: Final = "card.md"
 
@@ -41,16 +48,34 @@ def pack(
     """
     text = None if card is None else _read_card(card)
     with _new_folder(output) as folder:
-        model, tokenizer, own_blocked, _ = _mean(models)
-        blocked = own_blocked if block_ngrams is None else block_ngrams
-        write_description(folder, model.config, tokenizer, storage, blocked)
+        mean = _mean(models)
+        model = mean.model
+        blocked = mean.block_ngrams if block_ngrams is None else block_ngrams
+        about = mean.tokenizer, storage, blocked, mean.extractive
+        write_description(folder, model.config, *about)
         path = folder / f"{WEIGHTS}.safetensors"
         write_weights(path, model.state_dict(), storage, model.int8_layouts())
         if text is not None:
             (folder / CARD).write_bytes(text)
     num_parameters = sum(one.numel() for one in model.parameters())
     num_bytes = sum(path.stat().st_size for path in output.iterdir())
-    return PackedModel(output, model.config.name, num_parameters, num_bytes)
+    return PackedModel(output, mean.name, num_parameters, num_bytes)
+
+
+def add_extractive(model: Path, output: Path, weights: ExtractiveWeights) -> Path:
+    """Write a new model folder: a copy of a model, whose searches have these weights of features.
+
+    Its scores are not those that the verifier knows, so its headlines are not checked by default.
+    """
+    model = model_folder(model)
+    about = json.loads((model / MODEL_FILE).read_bytes()) | {"extractive": asdict(weights)}
+    about.pop("check", None)
+    with _new_folder(output) as folder:
+        for name in (f"{WEIGHTS}.safetensors", SYSTEM, *SUBWORD_FILES, CARD):
+            if name != CARD or (model / name).exists():
+                shutil.copyfile(model / name, folder / name)
+        (folder / MODEL_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    return output
 
 
 def _mean(folders: Sequence[Path]) -> ModelBundle:
@@ -87,6 +112,12 @@ def _read_card(path: Path) -> bytes:
         raise ModelError(f"{path}: the card cannot be read: {error.strerror}") from None
 
 
+def refuse_existing(output: Path) -> None:
+    """Refuse to write a model to a folder that exists."""
+    if output.exists():
+        raise ModelError(f"{output} already exists; name another folder to write to")
+
+
 @contextmanager
 def _new_folder(output: Path) -> Iterator[Path]:
     """A folder to write into, which becomes `output` if the block succeeds."""
@@ -94,7 +125,6 @@ def _new_folder(output: Path) -> Iterator[Path]:
     make_folder(output.parent)
     full = ModelError(f"{output}: the disk is full; make room and run again")
     with exclusive_lock(output, ModelError), explain_full_disk(full):
-        if output.exists():
-            raise ModelError(f"{output} already exists; name another folder to write to")
+        refuse_existing(output)
         with staging_folder(output) as folder:
             yield folder
