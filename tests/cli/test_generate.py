@@ -206,7 +206,7 @@ def test_many_bad_rows_are_counted() -> None:
 def test_options_reach_the_headliner() -> None:
     shown = generate(
         "x", "--beam=5", "--n-best=2", "--min-length=3", "--max-length=9", "--block-ngrams=4",
-        "--stop-early", "--unknown=keep", "--explain", "--json", "--model=folder", "--precision=int8",
+        "--recombine=3", "--stop-early", "--unknown=keep", "--explain", "--json", "--model=folder", "--precision=int8",
         SHOW="1",
     )  # fmt: skip
     load, options = shown.stderr.decode().splitlines()
@@ -217,6 +217,8 @@ def test_options_reach_the_headliner() -> None:
         "min_length": 3,
         "max_length": 9,
         "block_ngrams": 4,
+        "recombine": 3,
+        "keep_finished": False,
         "forbid_unknown": False,
         "stop_early": True,
     }

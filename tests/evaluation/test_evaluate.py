@@ -708,3 +708,20 @@ def test_an_ensemble_says_so(
     folders = [make_model(seed=seed) for seed in (1, 2)]
     headliner = Headliner.load(*folders, precision="float32", device="cpu")
     assert system_name(headliner) == "EncDec+sGate+SPM x 2"
+
+
+def test_a_folder_of_a_version_with_fewer_options_is_resumed(
+    systems: dict[str, EvaluatedSystem], room: EvaluationSet, tmp_path: Path
+) -> None:
+    evaluated(systems["natural"], tmp_path, room)
+    summary = summary_of(tmp_path)
+    assert (summary["search"].pop("recombine"), summary["search"].pop("keep_finished")) == (
+        0,
+        False,
+    )
+    (tmp_path / "evaluation.json").write_text(json.dumps(summary))
+    search = replace(QUICK.options.search, keep_finished=True)
+    other = replace(QUICK, options=replace(QUICK.options, search=search))
+    with pytest.raises(ScoreError, match=r"search was .*; name another folder"):
+        evaluated(systems["natural"], tmp_path, room, config=other, resume=True)
+    assert evaluated(systems["natural"], tmp_path, room, resume=True).signal is None

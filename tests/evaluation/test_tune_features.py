@@ -27,8 +27,9 @@ from ledeline.synth.newsroom import generate
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-PAIRS = [(story.lede, story.headline) for story in generate(16, 5)]
-SMALL = TuningConfig(beam=8, rounds=2, restarts=3)
+PAIRS = [(story.lede, story.headline) for story in generate(10, 5)]
+SMALL = TuningConfig(beam=6, rounds=2, restarts=3)
+START = ExtractiveWeights(unigram=-0.5)
 BOUNDS = Bounds(np.full(3, -LARGEST), np.array([LARGEST, LARGEST, 0.0]))
 
 
@@ -128,8 +129,8 @@ def plain(make_model):
 
 @pytest.fixture(scope="module")
 def model():
-    """The bundled one, whose lists have something to choose from."""
-    return load_model("shipped")._replace(check=False)
+    """The bundled one, which shuns the words of its ledes."""
+    return load_model("shipped")._replace(check=False, extractive=START)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,8 @@ def tuned(model):
 
 def test_headlines_become_more_like_the_given_ones(tuned):
     assert tuned.num_pairs == len(PAIRS)
-    assert tuned.after > tuned.before + 0.001
+    assert tuned.after > tuned.before + 0.02
+    assert tuned.weights.unigram > START.unigram
     assert tuned.weights.length == 0
     assert tuned.weights.order <= 0
     assert tuned.weights.lm == 1
@@ -147,7 +149,7 @@ def test_headlines_become_more_like_the_given_ones(tuned):
 
 def test_the_metric_is_that_of_what_the_model_then_writes(model, tuned):
     wanted = [headline for _, headline in PAIRS]
-    for weights, value in ((None, tuned.before), (tuned.weights, tuned.after)):
+    for weights, value in ((START, tuned.before), (tuned.weights, tuned.after)):
         headliner = Headliner([model._replace(extractive=weights)], precision="float32")
         options = Options(search=SearchConfig(beam=SMALL.beam), replace_unknown=False)
         texts = [one.text for one in headliner.generate_batch([lede for lede, _ in PAIRS], options)]
@@ -188,7 +190,7 @@ class TestHeadliner:
         def share(one):
             words = [
                 (word in headline.source.split())
-                for headline in one.generate_batch([lede for lede, _ in PAIRS[:8]], options)
+                for headline in one.generate_batch([lede for lede, _ in PAIRS], options)
                 for word in headline.tokens
             ]
             return sum(words) / len(words)

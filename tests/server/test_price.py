@@ -191,3 +191,10 @@ class TestCallers:
         for number in range(100):
             limits.check(str(number), 1, 0)
         assert len(limits._full_again) == 10
+
+
+def test_recombining_costs_something_for_each_hypothesis() -> None:
+    plain, recombined = SearchConfig(beam=8), SearchConfig(beam=8, recombine=5)
+    assert text_price(30, SearchConfig(beam=8, recombine=0)) == text_price(30, plain)
+    assert text_price(30, plain).most < text_price(30, recombined).most
+    assert text_price(30, recombined).most < 2 * text_price(30, plain).most

@@ -26,6 +26,9 @@ def test_every_key_is_a_field(key: Any) -> None:
     found = PROPERTIES[key.name]
     assert found["description"] == key.doc
     assert found["default"] == (7 if key.name == "beam" else key.default)
+    if key.kind is bool:
+        assert found["type"] == "boolean"
+        return
     bounds = found["anyOf"][0] if "anyOf" in found else found
     assert bounds["minimum"] == key.limits[0].minimum
     assert "maximum" in bounds, f"a request may ask for any {key.name}; see schemas._LARGEST"
@@ -37,6 +40,7 @@ def test_what_is_not_offered_is_a_key() -> None:
 
 def test_they_reach_the_search() -> None:
     given = {"beam": 5, "n_best": 2, "min_length": 3, "max_length": 9, "block_ngrams": 4}
+    given |= {"recombine": 3, "keep_finished": True}
     request = schemas.request_schema(LIMITS)(texts=["a"], **given)  # type: ignore[arg-type]
     assert request.options().search == SearchConfig(**given)  # type: ignore[arg-type]
     assert schemas.request_schema(LIMITS)(texts=["a"]).options().search == SearchConfig(beam=7)
