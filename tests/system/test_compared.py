@@ -4,21 +4,28 @@ and every verb works with what it makes.
 
 import json
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.request import Request
 
 import pytest
+import torch
 
 import command
 from ledeline.config.toml import load
 from ledeline.core.errors import EngineWarning
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.model_folder import load_model
+from ledeline.model.format.model_folder import ModelBundle, load_model
+from ledeline.model.systems.abs import AbsConfig
 from ledeline.server.app import create_app
+from ledeline.text.profiles import NATURAL
+from ledeline.text.subwords import UNK, Subwords
+from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.train_config import TrainConfig
 from live import fetch, listening
 from pages import ROOT
+from systems import random_system
 
 CONFIGS = {path.stem: path for path in sorted((ROOT / "configs" / "compared").glob("*.toml"))}
 NAMES = sorted({name.removesuffix("-fair") for name in CONFIGS})
@@ -33,6 +40,7 @@ SMALL = {
     "encoder_size": 4,
     "filters": 4,
 }
+TOKENIZER = Tokenizer(NATURAL, Subwords.learn(Counter(LEDE.split()), 40))
 BATCH = {"pairs": 4, "words": 64}
 
 
@@ -176,3 +184,32 @@ class TestVerbs:
             for folder in (run, trained(f"{name}-fair"))
         ]
         assert all((weights[0][key] == value).all() for key, value in weights[1].items())
+
+
+@pytest.mark.parametrize("encoder", ["bow", "conv", "none"])
+def test_without_attention_it_writes_and_says_that_it_cannot_explain(
+    encoder: str, dataset: Path, pairs: Path, tmp_path: Path
+) -> None:
+    run, folder = tmp_path / "run", tmp_path / "evaluation"
+    train("abs-fair", dataset, run, f"--system.encoder={encoder}")
+    best, test = run / "best", f"newsroom={pairs}"
+    ledeline("evaluate", "--model", best, "--test", test, "--beam", 2, "--output", folder)
+    ledeline("report", folder, "--output", tmp_path / "report.html")
+    assert json.loads((folder / "newsroom" / "alignment.json").read_text())["words"] == {}
+    refused = command.ledeline("generate", "--model", best, "--explain", LEDE)
+    assert refused.returncode == 2
+    assert "explain = true: this system has no attention" in refused.stderr
+
+
+def test_a_word_that_a_system_without_attention_does_not_know_stays_unknown() -> None:
+    """With attention, the word that it looks at would stand there."""
+    config = AbsConfig(embedding_size=3, hidden_size=4, encoder_size=3, encoder="bow")
+    model = random_system(system=config, vocabulary=len(TOKENIZER.subwords))
+    with torch.no_grad():
+        model.output.bias[UNK] += 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EngineWarning)
+        headliner = Headliner([ModelBundle(model, TOKENIZER)])
+    headline = headliner(LEDE, beam=2)
+    assert "<unk>" in headline.text
+    assert "unseen" in {one.kind for one in headline.warnings}

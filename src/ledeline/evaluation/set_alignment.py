@@ -76,7 +76,12 @@ def alignment_summary(
     seed: int,
     progress: Progress = no_progress,
 ) -> AlignmentSummary:
-    """All that is written of a test set. The heat maps are of the same pairs for every system."""
+    """All that is written of a test set; nothing if the system has no attention.
+
+    The heat maps are of the same pairs for every system.
+    """
+    if not loaded.model.has_attention:
+        return AlignmentSummary({}, None, ())
     tables = word_tables(loaded, test_set, num_word_pairs, seed, progress)
     scores = None if test_set.alignments is None else align_set(loaded, test_set, progress).quality
     places, pairs = _readable_places(loaded, test_set.ledes, num_heat_maps, seed), test_set.pairs

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ledeline.config.search import Device, Precision, SearchConfig
+from ledeline.config.section import BadValue
 from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
+from ledeline.inference.attribution import NO_ATTENTION
 from ledeline.inference.checks.checker import Checker
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import Composer
@@ -180,8 +182,13 @@ class Headliner:
     # --- search -------------------------------------------------------------------------------
 
     def resolve_options(self, options: Options) -> Options:
-        """The options with the defaults of the model, or of the first of several."""
-        own = self.models[0].check
+        """The options with the defaults of the model, or of the first of several.
+
+        A model without attention cannot explain, nor say which word belongs where it writes <unk>.
+        """
+        own, has_attention = self.models[0].check, self.models[0].model.has_attention
+        if options.explain and not has_attention:
+            raise BadValue("explain", True, NO_ATTENTION)
         asked = options.rank == "support" or options.min_support is not None
         check = options.check if options.check is not None else own or asked
         rank = options.rank or ("support" if own and check else "score")
@@ -192,6 +199,7 @@ class Headliner:
             check=check,
             rank=rank,
             constrain=constrain,
+            replace_unknown=options.replace_unknown and has_attention,
         )
 
     def resolve_search(self, config: SearchConfig) -> SearchConfig:

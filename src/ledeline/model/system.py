@@ -144,6 +144,11 @@ class System(nn.Module, ABC):
         return next(self.parameters()).device
 
     @property
+    def has_attention(self) -> bool:
+        """Whether its traces have attention, by which headlines are explained."""
+        return True
+
+    @property
     def has_source_predictions(self) -> bool:
         """Whether its traces have source predictions, as those of the SPM."""
         return False

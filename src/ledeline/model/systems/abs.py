@@ -170,6 +170,11 @@ class AbsNnlm(System):
         return logits.log_softmax(-1), state._replace(context=context)
 
     @property
+    def has_attention(self) -> bool:
+        """Only the attention-based encoder has it."""
+        return isinstance(self.encoder, WindowAttentionEncoder)
+
+    @property
     def context_size(self) -> int:
         """C."""
         return self._context
