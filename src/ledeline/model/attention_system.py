@@ -171,7 +171,161 @@ class AttentionSystem(System):
     def losses(self, pairs: Pairs) -> Losses:
         """The losses of each pair, whose mean is G_1 or, with the SPM, G_2 (Equation 12)."""
         trains_attention = any(one.needs_attention_gradient for one in self.addons.values())
-        begun, unrolled = self._follow(pairs, attention_gradient=trains_attention)
+        begun, unrolled = self._follow(pairs, attention_gradient=trains_attention, in_search=False)
+        has_gradient = trains_attention or not torch.is_grad_enabled()
+        view = self._view(pairs, begun, unrolled, has_gradient)
+        view = replace(view, states=self.dropout(view.states))
+        minimised, losses = self._training_losses(view, begun.extras, pairs.targets)
+        named = {"target": summed(minimised, pairs.target_mask)}
+        for name in self.cost_names:
+            named[name] = summed(unrolled.costs[name], pairs.target_mask)
+        headline = summed(losses.detach(), pairs.headline_mask)
+        for addon in self.addons.values():
+            if addon.loss_name is not None:
+                named[addon.loss_name] = addon.loss(view, pairs)
+        return Losses(named, headline)
+
+    def trace(self, pairs: Pairs) -> Trace:
+        """Teacher-force known headlines, and say what was seen at each step."""
+        begun, unrolled = self._follow(pairs)
+        view = self._view(pairs, begun, unrolled)
+        logs = self._trace_logs(view, begun.extras, pairs.targets)
+        states = unrolled.states
+        return Trace(logs, unrolled.attention, self.source_predictions(states), states)
+
+    @property
+    def rescores(self) -> bool:
+        """Whether an add-on ranks hypotheses once more, as reconstruction does."""
+        return any(addon.rescores for addon in self.addons.values())
+
+    def rescore(self, pairs: Pairs) -> Tensor:
+        """What the add-ons add to the mean log-probability of each headline. (B,)."""
+        begun, unrolled = self._follow(pairs)
+        view = self._view(pairs, begun, unrolled)
+        added = [one.rescore(view, pairs) for one in self.addons.values() if one.rescores]
+        return torch.stack(added).sum(0)
+
+    def _follow(
+        self, pairs: Pairs, *, attention_gradient: bool = False, in_search: bool = True
+    ) -> tuple[Begun, Unrolled]:
+        """All steps of known headlines, without the output layer."""
+        given = pairs.sources, pairs.source_lengths, pairs.source_mask
+        begun = self.begin(*given, in_search=in_search)
+        return begun, self.unroll(pairs.previous, begun, attention_gradient=attention_gradient)
+
+    def unroll(
+        self,
+        words: Tensor,
+        state: Any,
+        memory: Any,
+        /,
+        *,
+        attention_gradient: bool = False,
+        follower: AttentionFollower | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """All steps with known words (B, J) -> z (B, J, H), alpha (B, J, I)."""
+
+
+class SearchState(NamedTuple):
+    """What a search carries from step to step."""
+
+    decoder: Any
+    extras: Extras
+
+
+class SearchMemory(NamedTuple):
+    """What every step of a source looks at."""
+
+    memory: Any  # of the decoder
+    sources: Tensor  # (B, I)
+    mask: Tensor | None  # (B, I)
+
+
+class Begun(NamedTuple):
+    """Sources, ready for the first step."""
+
+    state: Any  # of the decoder
+    memory: Any  # of the decoder
+    extras: Extras
+    encoded: Encoded  # as the encoder made it
+
+
+class Unrolled(NamedTuple):
+    """The decoder's steps with known words."""
+
+    states: Tensor  # z: (B, J, H)
+    attention: Tensor  # alpha: (B, J, I)
+    costs: Mapping[str, Tensor] = {}  # more to be minimised, by `cost_names`: (B, J) each
+
+
+class AttentionSystem(System):
+    """An encoder, a decoder with attention, an output layer, and add-ons."""
+
+    encoder: AttentionEncoder
+    decoder: AttentionDecoder
+    output: nn.Linear  # W_o, b_o
+    addons: dict[str, Addon]
+    cost_names: ClassVar[tuple[str, ...]] = ()  # losses of its own, as `unroll` gives them
+    label_smoothing = 0.0
+
+    def __init__(self, config: "SystemConfig", vocabulary: int) -> None:
+        super().__init__(config, vocabulary)
+        self.addons = {}
+
+    def assemble(
+        self, encoder: nn.Module, decoder: nn.Module, sizes: Sizes, dropout: Dropout
+    ) -> None:
+        """Put the layers and the add-ons together, in the order of their weights."""
+        self.dropout = dropout
+        chosen = {name: ADDONS[name] for name in ADDONS if name in self.config.addons}
+        _refuse_clashes(chosen, self.cost_names)
+        self.add_module("encoder", encoder)
+        self._add({name: one for name, one in chosen.items() if one.overrides("encoded")}, sizes)
+        self.add_module("decoder", decoder)
+        self.output = nn.Linear(sizes.hidden, sizes.vocabulary)
+        rest = {name: one for name, one in chosen.items() if name not in self.addons}
+        self._add(rest, sizes)
+        self.addons = {name: self.addons[name] for name in chosen}
+
+    def _add(self, chosen: dict[str, type[Addon]], sizes: Sizes) -> None:
+        for name, addon in chosen.items():
+            self.addons[name] = addon(self.config.addons[name], sizes)
+            self.add_module(WEIGHT_NAMES.get(name, name), self.addons[name])
+
+    @property
+    def _stateful(self) -> dict[str, Addon]:
+        """The add-ons that change attention or scores, and may keep a state of their own."""
+        places = ("attention_keys", "scores", "search_scores")
+        return {
+            name: addon
+            for name, addon in self.addons.items()
+            if any(addon.overrides(place) for place in places)
+        }
+
+    @property
+    def has_source_predictions(self) -> bool:
+        """Whether an add-on predicts source tokens, as the SPM does."""
+        return any(addon.overrides("source_predictions") for addon in self.addons.values())
+
+    # --- training and analysis: headlines are known ------------------------------------------
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """The names of its losses: "target", then its own, then those of the add-ons."""
+        own = (addon.loss_name for addon in self.addons.values())
+        return ("target", *self.cost_names, *(name for name in own if name is not None))
+
+    def num_steps(self, source_lengths: Ids, headline_lengths: Ids) -> Ids:
+        """As many decoder steps as the add-on that needs most. (B,), (B,) -> (B,)."""
+        steps = headline_lengths + 1
+        for addon in self.addons.values():
+            steps = steps.clip(min=addon.num_steps(source_lengths, headline_lengths))
+        return steps
+
+    def losses(self, pairs: Pairs) -> Losses:
+        """The losses of each pair, whose mean is G_1 or, with the SPM, G_2 (Equation 12)."""
+        trains_attention = any(one.needs_attention_gradient for one in self.addons.values())
+        begun, unrolled = self._follow(pairs, attention_gradient=trains_attention, in_search=False)
         has_gradient = trains_attention or not torch.is_grad_enabled()
         view = self._view(pairs, begun, unrolled, has_gradient)
         view = replace(view, states=self.dropout(view.states))
@@ -317,11 +471,22 @@ class AttentionSystem(System):
         logs, extras = self._search_logs(view, extras if follower is None else follower.extras)
         return logs, SearchState(after, extras)
 
-    def begin(self, sources: Tensor, lengths: Tensor | None, mask: Tensor | None) -> Begun:
-        """Sources (B, I) -> all that the first step needs."""
+    def begin(
+        self,
+        sources: Tensor,
+        lengths: Tensor | None,
+        mask: Tensor | None,
+        *,
+        in_search: bool = True,
+    ) -> Begun:
+        """Sources (B, I) -> all that the first step needs; in training also without search."""
         encoded = self.encoder(sources, lengths)
         state = self.decoder.start(encoded)
-        extras = tuple(addon.begin(encoded, sources, mask) for addon in self._stateful.values())
+        places = ("attention_keys", "scores", *(["search_scores"] if in_search else []))
+        extras = tuple(
+            addon.begin(encoded, sources, mask) if any(map(addon.overrides, places)) else None
+            for addon in self._stateful.values()
+        )
         changed = encoded
         for addon in self.addons.values():
             changed = addon.encoded(changed)
