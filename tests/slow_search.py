@@ -3,7 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import torch
+from hypothesis import strategies as st
 
 from ledeline.config import SearchConfig
 from ledeline.search import Hypothesis
@@ -96,3 +98,26 @@ def is_possible(words: tuple[int, ...], word: int, config: SearchConfig) -> bool
     grown = (*words, word)
     grams = [grown[i : i + n] for i in range(len(grown) - n + 1)] if n else []
     return not grams or grams[-1] not in grams[:-1]
+
+
+def assert_alike(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
+    assert [one.ids for one in found] == [one.ids for one in expected]
+    assert [one.truncated for one in found] == [one.truncated for one in expected]
+    assert [one.cost for one in found] == pytest.approx([one.cost for one in expected], rel=1e-12)
+
+
+def search_options(**more: Any) -> Any:
+    """Options of all kinds, and more keys with their own strategies."""
+
+    def made(n_best: int, extra: int | None, **keys: Any) -> SearchConfig:
+        longest = None if extra is None else keys["min_length"] + extra
+        return SearchConfig(n_best=min(n_best, keys["beam"]), max_length=longest, **keys)
+
+    return st.builds(
+        made,
+        n_best=st.integers(1, 6),
+        extra=st.none() | st.integers(0, 3),
+        beam=st.integers(1, 6),
+        min_length=st.integers(1, 4),
+        **more,
+    )

@@ -16,7 +16,7 @@ from ledeline.runtime.engine import Engine
 from ledeline.search import BeamSearch, greedy, search
 from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.text.subwords import EOS
-from slow_search import TableModel, slow_search
+from slow_search import TableModel, assert_alike, search_options, slow_search
 from systems import random_system
 
 V = 9
@@ -25,28 +25,8 @@ COMPACT = [Compaction(1, 1.0), Compaction(3, 0.75), Compaction(8, 0.2)]
 KEEP = SearchConfig(beam=4, n_best=4, keep_finished=True)
 
 
-def assert_alike(found, expected):
-    assert [one.ids for one in found] == [one.ids for one in expected]
-    assert [one.truncated for one in found] == [one.truncated for one in expected]
-    assert [one.cost for one in found] == pytest.approx([one.cost for one in expected], rel=1e-12)
-
-
-options = st.builds(
-    lambda beam, n_best, least, more, blocked, context: SearchConfig(
-        beam=beam,
-        n_best=min(n_best, beam),
-        min_length=least,
-        max_length=None if more is None else least + more,
-        block_ngrams=blocked,
-        recombine=context,
-        keep_finished=True,
-    ),
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.integers(1, 4),
-    st.none() | st.integers(0, 3),
-    st.integers(0, 2),
-    st.integers(0, 2),
+options = search_options(
+    block_ngrams=st.integers(0, 2), recombine=st.integers(0, 2), keep_finished=st.just(True)
 )
 
 

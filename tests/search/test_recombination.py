@@ -18,7 +18,7 @@ from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.search.recombination import _is_worse, recombine_
 from ledeline.search.top_k import BannedWords, select_top_k
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
-from slow_search import TableModel, slow_search
+from slow_search import TableModel, assert_alike, search_options, slow_search
 from systems import random_system
 
 V = 9
@@ -27,28 +27,7 @@ SOURCES = [[4, 5, 6], [5], [6, 7, 8, 4, 4], [7, 7], [8, 5, 5, 6]]
 COMPACT = [Compaction(1, 1.0), Compaction(3, 0.75)]
 
 
-def assert_alike(found, expected):
-    assert [one.ids for one in found] == [one.ids for one in expected]
-    assert [one.truncated for one in found] == [one.truncated for one in expected]
-    assert [one.cost for one in found] == pytest.approx([one.cost for one in expected], rel=1e-12)
-
-
-options = st.builds(
-    lambda beam, n_best, least, more, blocked, context: SearchConfig(
-        beam=beam,
-        n_best=min(n_best, beam),
-        min_length=least,
-        max_length=None if more is None else least + more,
-        block_ngrams=blocked,
-        recombine=context,
-    ),
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.integers(1, 4),
-    st.none() | st.integers(0, 3),
-    st.integers(0, 2),
-    st.integers(0, 4),
-)
+options = search_options(block_ngrams=st.integers(0, 2), recombine=st.integers(0, 4))
 
 
 @settings(max_examples=80)

@@ -19,6 +19,7 @@ from ledeline.search import Ensemble, Hypothesis, greedy, search, top_k
 from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.search.top_k import _top_k_of_blocks
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
+from slow_search import assert_alike, is_possible, search_options
 from systems import encdec
 
 V = 9
@@ -70,42 +71,7 @@ def plain_search(model, source, config):
     return sorted(finished, key=lambda one: one.cost / (len(one.ids) + 1))[: config.n_best]
 
 
-def is_possible(words, word, config):
-    if word in (PAD, BOS) or (config.forbid_unknown and word == UNK):
-        return False
-    if word == EOS and len(words) < config.min_length:
-        return False
-    if config.max_length is not None and len(words) == config.max_length and word != EOS:
-        return False
-    n = config.block_ngrams
-    grown = (*words, word)
-    grams = [grown[i : i + n] for i in range(len(grown) - n + 1)] if n else []
-    return not grams or grams[-1] not in grams[:-1]
-
-
-def assert_alike(found, expected):
-    assert [one.ids for one in found] == [one.ids for one in expected]
-    assert [one.truncated for one in found] == [one.truncated for one in expected]
-    for one, other in zip(found, expected, strict=True):
-        assert one.cost == pytest.approx(other.cost, rel=1e-12)
-
-
-options = st.builds(
-    lambda beam, n_best, least, more, blocked, unknown: SearchConfig(
-        beam=beam,
-        n_best=min(n_best, beam),
-        min_length=least,
-        max_length=None if more is None else least + more,
-        block_ngrams=blocked,
-        forbid_unknown=unknown,
-    ),
-    st.integers(1, 6),
-    st.integers(1, 6),
-    st.integers(1, 4),
-    st.none() | st.integers(0, 3),
-    st.integers(0, 3),
-    st.booleans(),
-)
+options = search_options(block_ngrams=st.integers(0, 3), forbid_unknown=st.booleans())
 
 
 compactions = st.sampled_from(
