@@ -393,3 +393,15 @@ def test_a_model_folder_holds_it(tmp_path: Path, kind):
     with pytest.warns(EngineWarning, match="does not know the add-on coverage"):
         headliner = Headliner.load(tmp_path, device="cpu")
     assert headliner("a b c d e f", beam=4).text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_system_starts_as_without_it_and_learns_it(kind):
+    config = SystemConfig(system=ENCDEC, addons={"coverage": CoverageConfig(kind=kind, weight=0)})
+    model = build(config, 11, seed=3).double()
+    plain = build(SystemConfig(system=ENCDEC), 11, seed=3).double()
+    pairs = model.pairs(Batch.of(PAIRS))
+    losses = model(pairs).named["target"]
+    torch.testing.assert_close(losses, plain(pairs).named["target"])
+    losses.sum().backward()
+    assert model.coverage.of_coverage.weight.grad.abs().max() > 0

@@ -90,6 +90,10 @@ class Coverage(Addon):
     The kind see has the loss `weight * sum_j sum_i min(alpha_j[i], C_{j-1}[i])`, over the steps of
     the headline and its <eos>, as the loss of the headline is a sum. The others have none. With
     sGate, h_i is the gated state.
+
+    V_c starts at 0, so a system starts as without coverage, as those that were published did. From
+    random values, attention that reads its own sums makes the gradient of bilinear attention
+    explode, and nothing is learned (docs/results.md).
     """
 
     Config = CoverageConfig
@@ -108,6 +112,10 @@ class Coverage(Addon):
             self.update = NeuralCoverage(sizes.states, sizes.queries, config.size)
         if config.kind != "see":
             self.loss_name = None
+
+    def initialize_(self, generator: torch.Generator) -> None:  # noqa: ARG002
+        """Start as the system without coverage."""
+        nn.init.zeros_(self.of_coverage.weight)
 
     def begin(self, encoded: Encoded, sources: Tensor, mask: Tensor | None) -> Tensor:  # noqa: ARG002
         """C_0. (B, 1, I, S)."""
