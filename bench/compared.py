@@ -62,6 +62,7 @@ ENCDEC = ("system.layers=1",)
 SEASS = ("system.hidden_size=256", "system.attention_size=128", "system.readout_size=256")
 DRGD = ("system.latent_size=128", "system.attention_size=128")
 ABS = ("system.hidden_size=256", "system.encoder_size=128", "system.filters=128")
+LAST_PHASE = ("train.start_from={base}", "train.epochs=1")  # goes on from EncDec
 PLAN = {
     BASE: Entry("paper-encdec.toml", (), ENCDEC, "EncDec"),
     "sgate": Entry("paper-sgate.toml", (), ENCDEC, "EncDec+sGate"),
@@ -73,13 +74,13 @@ PLAN = {
     "wfe": of("wfe", small=ENCDEC, published="WFE"),
     "conv-s2s": of("conv-s2s", small=("system.layers=4",), published="conv-s2s"),
     "coverage": of("coverage", small=ENCDEC),
+    "coverage-see": of("coverage", options=("coverage.kind=see", *LAST_PHASE), small=ENCDEC),
     "copy": of("copy", small=ENCDEC),
     "reconstruction": of("reconstruction", small=ENCDEC),
     "word-prediction": of("word-prediction", small=ENCDEC),
     "ras": of("ras"),
     "seass-spm": of("seass", options=("spm.enabled=true",), small=SEASS),
     "drgd-beta": of("drgd", options=("system.beta=0.02",), small=DRGD),
-    "coverage-linguistic": of("coverage", options=("coverage.kind=linguistic",), small=ENCDEC),
     "abs-bow": of("abs", options=("system.encoder=bow",), small=ABS),
     "abs-conv": of("abs", options=("system.encoder=conv",), small=ABS),
     "conv-s2s-spm": of("conv-s2s", options=("spm.enabled=true",), small=("system.layers=4",)),
@@ -142,7 +143,9 @@ def plan(options: argparse.Namespace) -> Iterator[ComparedRun]:
             continue
         keys = [f"data.dataset={options.data}", *SCALES[options.scale]]
         keys += entry.small if options.scale in ("small", "newsroom") else ()
-        keys += [*entry.options, f"train.seed={options.seed}", *options.also]
+        base = options.output / "runs" / f"{BASE}-s{options.seed}" / "best"
+        keys += [one.format(base=base) for one in entry.options]
+        keys += [f"train.seed={options.seed}", *options.also]
         config = str(options.configs / entry.config)
         sets = tuple(options.test)
         yield ComparedRun(f"{name}-s{options.seed}", config, [f"--{key}" for key in keys], sets)
