@@ -91,8 +91,8 @@ class Coverage(Addon):
     the headline and its <eos>, as the loss of the headline is a sum. The others have none. With
     sGate, h_i is the gated state.
 
-    V_c starts at 0, so a system starts as without coverage. The loss of see is for a system that has
-    learned to attend, as it was published: from the beginning it teaches attention to move on
+    V_c starts at 0, so a system starts as without coverage. The loss of see is for a system that
+    has learned to attend, as it was published: from the beginning it teaches attention to move on
     before it knows where to look, the gradient explodes, and nothing is learned (docs/results.md).
     """
 
