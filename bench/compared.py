@@ -20,6 +20,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -27,7 +28,7 @@ import numpy as np
 
 import quick
 import tiny
-from addons_runs import read_journal, table
+from addons_runs import Line, read_journal, table
 from compared_speed import speed_table
 from experiment import Places, Run, do
 from ledeline.core.errors import LedelineError
@@ -171,9 +172,10 @@ class Row:
 def rows(output: Path, test_set: str, seed: int) -> Iterator[Row]:
     for name in PLAN:
         run, folder = (output / kind / f"{name}-s{seed}" for kind in ("runs", "evaluations"))
-        if not (folder / "evaluation.json").exists():
-            continue
-        evaluation = EvaluationFolder(folder).read()
+        place = EvaluationFolder(folder)
+        if not place.summary_path.exists() or not place.read_summary().inner("sets").values:
+            continue  # nothing of it is done yet
+        evaluation = place.read()
         if test_set in evaluation.sets:
             judged, lines = evaluation.sets[test_set], read_journal(run / METRICS)
             paces = [one["pairs_per_second"] for one in lines if one["event"] == "train"]
@@ -182,11 +184,16 @@ def rows(output: Path, test_set: str, seed: int) -> Iterator[Row]:
                 evaluation.system,
                 sum(one.numel() for one in load_model(run / "best").model.parameters()),
                 median(paces),
-                (lines[-1]["time"] - lines[0]["time"]) / 60,
+                seconds_of(lines) / 60,
                 judged.pair_scores,
                 np.array([[getattr(one, kind) for kind in KINDS] for one in judged.audit.odds]),
                 judged.summary.num_pairs / (judged.summary.seconds or float("nan")),
             )
+
+
+def seconds_of(lines: Sequence[Line]) -> float:
+    """How long a run took in all; what lies between a stop and the next start does not count."""
+    return float(sum(b["time"] - a["time"] for a, b in pairwise(lines) if b["event"] != "start"))
 
 
 def result_table(found: Sequence[Row], published: str) -> list[str]:
