@@ -115,7 +115,6 @@ class CapturedSteps:
         model = step.model
         self._step, self._graphs, self._num_steps = step, graphs, model.num_steps
         self._batches = batches
-        self._headline_lengths = batches.split.headlines.lengths()
         reader = ThreadPoolExecutor(1)
         self._loading = reader.submit(_read, batches, epochs, model.num_steps, model.device)
         reader.shutdown(wait=False)
@@ -156,8 +155,7 @@ class CapturedSteps:
         self._number.fill_(draw.number)
         shape, rows = self._shapes[draw.number], draw.rows
         self._replays.get(shape, partial(self._learn, shape))()
-        num_tokens = int(self._headline_lengths[rows].sum()) + len(rows)
-        self._step.accumulator.count(num_tokens, len(rows))
+        self._step.accumulator.count(self._batches.num_tokens(rows), len(rows))
 
     def _learn(self, shape: Shape) -> None:
         """The step that is captured: all it reads is on the device."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from ledeline.model.layers.attention import AttentionFollower, Memory
+from ledeline.model.layers.attention import AttentionFollower, Memory, attend_by_scores
 
 
 class AdditiveAttention(nn.Module):
@@ -31,9 +31,4 @@ class AdditiveAttention(nn.Module):
             keys = keys + follower.key_change()  # (B, K, I, A)
         seen = torch.tanh(self.of_query(queries).unsqueeze(2) + keys)
         scores = self.energy(seen).squeeze(-1)  # (B, K, I, A) -> (B, K, I)
-        if memory.mask is not None:
-            scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
-        weights = scores.softmax(-1)
-        if follower is not None:
-            follower.attended(queries, weights)
-        return weights @ memory.states, weights  # (B, K, I) (B, I, S) -> (B, K, S)
+        return attend_by_scores(scores, queries, memory, follower)

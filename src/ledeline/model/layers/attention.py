@@ -48,13 +48,27 @@ class Attention(nn.Module):
         self, queries: Tensor, memory: Memory, follower: AttentionFollower | None = None
     ) -> tuple[Tensor, Tensor]:
         """zv_j (B, K, H) -> z_j (B, K, H) and alpha_j (B, K, I)."""
-        scores = queries @ memory.keys.transpose(1, 2)  # (B, K, H) (B, H, I) -> (B, K, I)
-        if follower is not None:
-            scores = scores + follower.score_change(queries)
-        if memory.mask is not None:
-            scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
-        weights = scores.softmax(-1)
-        if follower is not None:
-            follower.attended(queries, weights)
-        contexts = weights @ memory.states  # (B, K, I) (B, I, H) -> (B, K, H)
+        contexts, weights = attend_by_product(queries, memory, follower)
         return torch.tanh(self.mix(torch.cat([contexts, queries], -1))), weights
+
+
+def attend_by_product(
+    queries: Tensor, memory: Memory, follower: AttentionFollower | None = None
+) -> tuple[Tensor, Tensor]:
+    """Scores are `query . key`: (B, K, H) -> contexts (B, K, ...) and alpha_j (B, K, I)."""
+    scores = queries @ memory.keys.transpose(1, 2)  # (B, K, H) (B, H, I) -> (B, K, I)
+    if follower is not None:
+        scores = scores + follower.score_change(queries)
+    return attend_by_scores(scores, queries, memory, follower)
+
+
+def attend_by_scores(
+    scores: Tensor, queries: Tensor, memory: Memory, follower: AttentionFollower | None = None
+) -> tuple[Tensor, Tensor]:
+    """Any scores (B, K, I) -> contexts `sum_i alpha_j[i] h_i` (B, K, ...), alpha_j (B, K, I)."""
+    if memory.mask is not None:
+        scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
+    weights = scores.softmax(-1)
+    if follower is not None:
+        follower.attended(queries, weights)
+    return weights @ memory.states, weights  # (B, K, I) (B, I, H) -> (B, K, H)

@@ -12,7 +12,7 @@ from ledeline.config.recipe import Recipe
 from ledeline.config.section import Limit, at_least, below, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
-from ledeline.model.layers.attention import AttentionFollower, Memory
+from ledeline.model.layers.attention import AttentionFollower, Memory, attend_by_product
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded, embed
 from ledeline.model.layers.positions import Positions
@@ -188,25 +188,10 @@ class RasDecoder(nn.Module):
         memory: Memory,
         follower: AttentionFollower | None,
     ) -> tuple[RasState, Tensor]:
-        contexts, weights = attend_to_words(state.hidden, memory, follower)
+        contexts, weights = attend_by_product(state.hidden, memory, follower)
         seen = torch.cat([embedded, state.hidden, contexts], -1)  # (B, K, 2D + H)
         hidden, cell = self.cell(seen, state.cell)
         return RasState(hidden, cell, torch.cat([hidden, contexts], -1)), weights
-
-
-def attend_to_words(
-    queries: Tensor, memory: Memory, follower: AttentionFollower | None = None
-) -> tuple[Tensor, Tensor]:
-    """h_{t-1} (B, K, H), keys z, values x -> c_t (B, K, D) and alpha_t (B, K, I)."""
-    scores = queries @ memory.keys.transpose(1, 2)  # (B, K, H) (B, H, I) -> (B, K, I)
-    if follower is not None:
-        scores = scores + (queries.unsqueeze(2) * follower.key_change()).sum(-1)
-    if memory.mask is not None:
-        scores = scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf"))
-    weights = scores.softmax(-1)
-    if follower is not None:
-        follower.attended(queries, weights)
-    return weights @ memory.states, weights  # (B, K, I) (B, I, D) -> (B, K, D)
 
 
 class Ras(AttentionSystem):
