@@ -385,7 +385,8 @@ class TestResuming:
     ) -> None:
         run = tmp_path / "run"
         child = nursery.start(0, 1, 0, tmp_path, toml, "--run", run)
-        until(lambda: runs.num_steps(run) >= 10)
+        checkpoints = Checkpoints(run / "checkpoints")
+        until(lambda: runs.num_steps(run) >= 10 and bool(checkpoints.steps()))
         os.kill(child.pid, signal.SIGKILL)
         assert nursery.wait(child) == -signal.SIGKILL
         assert nursery.together(2, tmp_path, toml, "--run", run, "--resume") == [0, 0]
