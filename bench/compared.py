@@ -234,8 +234,7 @@ def run_all(options: argparse.Namespace) -> None:
     places = Places(options.data, Path(), options.output, options.configs)
     if options.list:
         for run in runs:
-            commands = run.train(places), run.evaluate(places)
-            print(f"# {run.name}", *map(shlex.join, commands), sep="\n")
+            print(f"# {run.name}", *map(shlex.join, run.commands(places)), sep="\n")
     elif options.quick:
         run_quietly(runs, places)
     else:
@@ -250,7 +249,7 @@ def run_quietly(runs: Sequence[Run], places: Places) -> None:
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         for run in runs:
-            for command in (run.train(places), run.evaluate(places)):
+            for command in run.commands(places):
                 app(command[1:], standalone_mode=False)
 
 

@@ -36,8 +36,8 @@ class Racer:
         self.model: System = build(self.config.model, size, 1, self.config.init).to(device)
         optimizer = build_optimizer(self.config.optimizer, self.model.parameters(), device)
         step = TrainStep(self.model, self.model, optimizer, self.config)
-        size = min(self.config.train.batch_size, len(self.dataset["train"]))
-        batches = Batches(self.dataset["train"], size=size, seed=1)
+        loop = self.config.train
+        batches = Batches(self.dataset["train"], size=loop.batch_size, seed=1, unit=loop.batch_unit)
         self._steps = EagerSteps(step, batches, World(0, 1, device))
         self._draws = batches.planned_from()
         self.learned: list[float] = []  # pairs a second, of each turn
@@ -67,14 +67,27 @@ def speed_table(
     systems: Mapping[str, tuple[str, Sequence[str]]], base: str, num_steps: int, turns: int
 ) -> list[str]:
     """Each system in every turn; the median of the turns, and of the ratios in a turn."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    racers = {name: Racer(Path(one[0]), one[1], device) for name, one in systems.items()}
-    for turn in range(turns + 1):  # the first one only warms up
-        for racer in racers.values():
-            racer.learn(num_steps if turn else 1)
-            racer.write()
+    racers = race(systems, num_steps, turns)
     rows = [[name, *_cells(racer, racers[base])] for name, racer in racers.items()]
     return table(HEADS, rows, 1)
+
+
+def race(
+    systems: Mapping[str, tuple[str, Sequence[str]]],
+    num_steps: int,
+    turns: int,
+    *,
+    writes: bool = True,
+) -> dict[str, Racer]:
+    """Let each system learn in every turn, and write headlines; the first one only warms up."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    racers = {name: Racer(Path(one[0]), one[1], device) for name, one in systems.items()}
+    for turn in range(turns + 1):
+        for racer in racers.values():
+            racer.learn(num_steps if turn else 1)
+            if writes:
+                racer.write()
+    return racers
 
 
 def _cells(racer: Racer, base: Racer) -> list[str]:

@@ -104,6 +104,10 @@ class Run:
         options = [*sets, "--unknown", "keep", "--output", folder, "--resume"]  # as the paper's
         return ["ledeline", "evaluate", "--model", best, *options]
 
+    def commands(self, places: Places) -> list[list[str]]:
+        """All that is done, in order."""
+        return [self.train(places), self.evaluate(places)]
+
 
 def plan(places: Places) -> Iterator[Run]:
     """All runs, what matters most first."""
@@ -188,7 +192,7 @@ def do(run: Run, places: Places) -> bool:
     began = time.monotonic()
     log = places.output / "logs" / f"{run.name.replace('/', '-')}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    for command in (run.train(places), run.evaluate(places)):
+    for command in run.commands(places):
         with log.open("a", encoding="utf-8") as file:
             print("$", shlex.join(command), file=file, flush=True)
             program = [sys.executable, "-m", *command]
@@ -221,8 +225,7 @@ def main() -> None:
     runs = list(chosen(places, arguments.only, arguments.also))
     if arguments.list or arguments.quick:
         for run in runs:
-            commands = run.train(places), run.evaluate(places)
-            print(f"# {run.name}", *map(shlex.join, commands), sep="\n")
+            print(f"# {run.name}", *map(shlex.join, run.commands(places)), sep="\n")
     if arguments.list:
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")

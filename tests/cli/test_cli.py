@@ -21,9 +21,12 @@ WORKING_VERBS = [
     "score",
     "audit",
     "align",
+    "heads",
     "report",
     "tune",
     "pack",
+    "package",
+    "models",
     "serve",
     "synth",
 ]

@@ -64,7 +64,7 @@ def all_words(split: Split) -> Counter[tuple[int, int, int]]:
 @pytest.mark.parametrize("equal_lengths", [True, False])
 @pytest.mark.parametrize("size", [1, 7, 64, 5000])
 def test_each_word_occurs_once_in_an_epoch(split: Split, size: int, equal_lengths: bool) -> None:
-    batches = Batches(split, size=size, seed=1, by_words=True, equal_lengths=equal_lengths)
+    batches = Batches(split, size=size, seed=1, unit="words", equal_lengths=equal_lengths)
     found: Counter[tuple[int, int, int]] = Counter()
     for batch in (whole := list(batches.epoch(3))):
         assert 1 <= len(batch.sources) == batch.num_pairs == batch.num_tokens <= size
@@ -77,7 +77,7 @@ def test_each_word_occurs_once_in_an_epoch(split: Split, size: int, equal_length
 
 def test_words_of_a_pair_are_not_learned_together(split: Split) -> None:
     """Batches of words of one length are full, but for the last of each length."""
-    batches = list(Batches(split, size=16, seed=1, by_words=True).epoch(0))
+    batches = list(Batches(split, size=16, seed=1, unit="words").epoch(0))
     sizes: dict[int, list[int]] = {}
     for batch in batches:
         sizes.setdefault(int(batch.source_lengths[0]), []).append(len(batch.sources))
@@ -88,7 +88,7 @@ def test_words_of_a_pair_are_not_learned_together(split: Split) -> None:
 
 def test_a_batch_holds_the_pairs_of_its_words(split: Split) -> None:
     there = {split[row][0][0]: split[row] for row in range(len(split))}
-    for batch in Batches(split, size=32, seed=1, by_words=True).epoch(0):
+    for batch in Batches(split, size=32, seed=1, unit="words").epoch(0):
         for row, (pair, _, _) in enumerate(words_of(batch)):
             source, headline = there[pair]
             assert batch.sources[row, : batch.source_lengths[row]].tolist() == source
@@ -97,7 +97,7 @@ def test_a_batch_holds_the_pairs_of_its_words(split: Split) -> None:
 
 def test_seed_and_epoch_fix_the_order(split: Split) -> None:
     def order(seed: int, epoch: int) -> list[Any]:
-        batches = Batches(split, size=32, seed=seed, by_words=True)
+        batches = Batches(split, size=32, seed=seed, unit="words")
         return [words_of(batch) for batch in batches.epoch(epoch)]
 
     assert order(1, 0) == order(1, 0)
@@ -107,7 +107,7 @@ def test_seed_and_epoch_fix_the_order(split: Split) -> None:
 
 def test_resumed_at_any_batch_the_order_is_the_same(split: Split) -> None:
     def batches() -> Batches:
-        return Batches(split, size=32, seed=1, by_words=True)
+        return Batches(split, size=32, seed=1, unit="words")
 
     number = 2 * len(batches()) + 3
     whole = [(words_of(one), behind) for one, behind in islice(batches().iterate_from(), number)]
@@ -120,10 +120,10 @@ def test_resumed_at_any_batch_the_order_is_the_same(split: Split) -> None:
 @pytest.mark.parametrize("world_size", [2, 3, 50])
 def test_ranks_share_a_batch_without_overlap_or_loss(split: Split, world_size: int) -> None:
     ranks = [
-        Batches(split, size=32, seed=1, by_words=True, rank=rank, world_size=world_size).epoch(0)
+        Batches(split, size=32, seed=1, unit="words", rank=rank, world_size=world_size).epoch(0)
         for rank in range(world_size)
     ]
-    alone = Batches(split, size=32, seed=1, by_words=True).epoch(0)
+    alone = Batches(split, size=32, seed=1, unit="words").epoch(0)
     for whole, *shares in zip(alone, *ranks, strict=True):
         for rank, share in enumerate(shares):
             assert words_of(share) == words_of(whole)[rank::world_size]
@@ -133,12 +133,12 @@ def test_ranks_share_a_batch_without_overlap_or_loss(split: Split, world_size: i
 
 def test_a_split_without_pairs_has_no_words(split: Split, tmp_path: Path) -> None:
     empty = split.first(0)
-    assert len(Batches(empty, size=4, seed=1, by_words=True)) == 0
-    assert len(Batches(split.first(1), size=4, seed=1, by_words=True)) == 1  # <eos> alone
+    assert len(Batches(empty, size=4, seed=1, unit="words")) == 0
+    assert len(Batches(split.first(1), size=4, seed=1, unit="words")) == 1  # <eos> alone
 
 
 def test_masks_are_true_at_the_word_alone(split: Split) -> None:
-    batch = next(Batches(split, size=16, seed=1, by_words=True).epoch(0))
+    batch = next(Batches(split, size=16, seed=1, unit="words").epoch(0))
     assert batch.positions is not None
     width = batch.headlines.shape[1] + 1
     pairs = Pairs.of(batch, batch.headline_lengths + 1, width)

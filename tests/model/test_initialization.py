@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.core.shuffle import random_keys
+from ledeline.model.addons.sgate import SelectiveGateConfig
+from ledeline.model.build import build
 from ledeline.model.initialization import (
     INITIALIZATIONS,
     Initialization,
@@ -17,7 +19,8 @@ from ledeline.model.initialization import (
     XavierInit,
     initialize,
 )
-from ledeline.model.systems.encdec import EncDec
+from ledeline.model.system_config import SystemConfig
+from ledeline.model.systems.encdec import EncDec, EncDecConfig
 
 
 class Norms(nn.Module):
@@ -213,3 +216,14 @@ class TestOwnStart:
         module = Outer()
         initialize(module, 1, UniformInit())
         assert module.within.scale.tolist() == [5.0] * 3
+
+
+def test_the_gate_starts_as_open_as_it_is_set() -> None:
+    shut, wide = (
+        build(SystemConfig.of(EncDecConfig(embedding_size=3, hidden_size=4), section), 11, 1)
+        for section in (SelectiveGateConfig(), SelectiveGateConfig(initial_bias=2.0))
+    )
+    biases = values(wide).pop("gate.of_sentence.bias")
+    assert (biases == 2).all()
+    for name, one in values(shut).items():  # and nothing else is changed
+        assert torch.equal(one, values(wide)[name]) == (name != "gate.of_sentence.bias")

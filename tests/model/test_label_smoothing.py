@@ -9,6 +9,7 @@ from torch.nn import functional
 from ledeline.data.dataset import Batch
 from ledeline.model.loss import logit_losses, smoothed
 from ledeline.model.systems.encdec import EncDec
+from ledeline.text.subwords import BOS, EOS, PAD
 
 BATCH = Batch.of([([5, 6, 7, 8, 9], [5, 7]), ([8, 8, 10], [9]), ([4, 6, 7, 4], [10, 4, 7])])
 
@@ -18,10 +19,12 @@ def test_it_is_that_of_torch(smoothing: float) -> None:
     numbers = torch.Generator().manual_seed(1)
     logits = torch.randn(3, 4, 11, generator=numbers, dtype=torch.float64)
     targets = torch.randint(11, (3, 4), generator=numbers)
+    targets.clamp_(min=EOS)
     ours = smoothed(logit_losses(logits, targets), logits, smoothing)
-    theirs = functional.cross_entropy(
-        logits.flatten(0, 1), targets.flatten(), reduction="none", label_smoothing=smoothing
-    )
+    wanted = torch.full((3, 4, 11), smoothing / 9, dtype=torch.float64)
+    wanted[..., [PAD, BOS]] = 0.0  # which no headline has
+    wanted += (1 - smoothing) * functional.one_hot(targets, 11)
+    theirs = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(0, 1), reduction="none")
     torch.testing.assert_close(ours, theirs.view(3, 4))
 
 
@@ -49,7 +52,8 @@ def test_what_is_minimised_is_smoothed_and_what_is_reported_is_not(model: EncDec
         logs.append(log.squeeze(1))
     log_o = torch.stack(logs, 1)  # (B, J, V)
     nll = -log_o.gather(2, pairs.targets.unsqueeze(2)).squeeze(2)
-    expected = 0.8 * nll - 0.2 * log_o.mean(2)
+    written = [one for one in range(log_o.shape[2]) if one not in (PAD, BOS)]
+    expected = 0.8 * nll - 0.2 * log_o[..., written].mean(2)
     mask = torch.ones_like(nll) if pairs.target_mask is None else pairs.target_mask
     torch.testing.assert_close(losses.named["target"], (expected * mask).sum(1))
 

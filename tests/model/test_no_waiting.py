@@ -16,6 +16,7 @@ from ledeline.model.build import build, refusal
 from ledeline.model.pairs import Pairs
 from ledeline.model.system_config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.systems import SYSTEMS
+from systems import small_config
 
 BATCH = Batch.of([([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4, 4, 8], [9])])  # sources of one length
 CASES = [
@@ -29,7 +30,7 @@ CASES = [
 def losses(system: str, addons: tuple[str, ...]) -> torch.Tensor:
     """The losses of a step, and its gradients, without values."""
     config = SystemConfig(
-        system=SYSTEMS[system].Config(embedding_size=3, hidden_size=4, dropout=0.3),
+        system=small_config(system, dropout=0.3),
         addons={name: ADDON_CONFIGS[name]() for name in addons},
     )
     model: Any = build(config, 11).train()

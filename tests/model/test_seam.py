@@ -25,7 +25,7 @@ from ledeline.model.systems.gru import GruConfig
 from ledeline.runtime.cpu import has_int8
 from ledeline.runtime.engine import Engine
 from ledeline.search import Hypothesis, search
-from systems import encdec, random_system
+from systems import encdec, random_system, small_config
 
 PAIRS = [([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4], [9]), ([10, 4, 7], [6, 7])]
 VOCABULARY = 11
@@ -337,8 +337,7 @@ def combinations() -> list[Any]:
 class TestEverySystem:
     @pytest.fixture
     def model(self, name: str, names: tuple[str, ...]) -> Any:
-        own = SYSTEMS[name].Config(embedding_size=3, hidden_size=4, dropout=0.0)
-        return random_system(*names, system=own).double()
+        return random_system(*names, system=small_config(name)).double()
 
     def test_a_pair_is_the_same_in_any_batch(self, model: Any) -> None:
         together = model(model.pairs(Batch.of(PAIRS)))

@@ -29,7 +29,7 @@ from ledeline.text.tokenizer import Tokenizer
 from ledeline.train import cuda_graphs, loop
 from ledeline.train.callbacks import NullCallback
 from ledeline.train.cuda_graphs import MULTIPLE, CapturedSteps, CudaGraphs, can_capture
-from ledeline.train.device_data import DeviceSplit
+from ledeline.train.device_data import DeviceSplit, size_of
 from ledeline.train.loop import train
 from ledeline.train.optimizers import (
     AdadeltaConfig,
@@ -44,7 +44,7 @@ from ledeline.train.optimizers import (
 from ledeline.train.processes import World
 from ledeline.train.step import EagerSteps, TrainStep
 from ledeline.train.train_config import TrainConfig
-from systems import addons
+from systems import addons, small_config
 
 OPTIMIZERS: list[OptimizerConfig] = [
     AdamConfig(),
@@ -102,8 +102,13 @@ def made(
 
 
 def drawn(config: TrainConfig) -> Batches:
-    settings = {"size": config.train.batch_size, "seed": config.train.seed, "multiple": MULTIPLE}
-    return Batches(Dataset(config.data.dataset)["train"], **settings)
+    return Batches(
+        Dataset(config.data.dataset)["train"],
+        size=config.train.batch_size,
+        seed=config.train.seed,
+        unit=config.train.batch_unit,
+        multiple=MULTIPLE,
+    )
 
 
 def captured_steps(
@@ -402,6 +407,37 @@ def test_of_too_many_shapes_the_rarest_go_without(
 
 
 # --- whole runs, on a CPU -------------------------------------------------------------------------
+
+
+def transformer(config: TrainConfig, *, spm: bool = False) -> TrainConfig:
+    """The same with a Transformer, and batches of so many source tokens."""
+    train = replace(config.train, batch_unit="source_tokens", batch_size=120)
+    own = small_config("transformer")
+    return replace(config, system=own, addons=addons(sgate=spm, spm=spm), train=train)
+
+
+@pytest.mark.parametrize("spm", [False, True])
+def test_a_transformer_learns_the_same_from_batches_of_tokens(tiny: TrainConfig, spm: bool) -> None:
+    plain, fast, sizes = both(transformer(tiny, spm=spm), torch.float64, num=4)
+    assert len({*sizes}) > 1
+    for name, one in weights(plain).items():
+        torch.testing.assert_close(weights(fast)[name], one, rtol=1e-9, atol=1e-11)
+
+
+def test_large_steps_are_not_captured(tiny: TrainConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = transformer(tiny)
+    batches = drawn(config)
+    step, graphs = made(config), Calls()
+    known = cuda_graphs.shapes([batches.plan(0)], step.model.num_steps)
+    sizes = sorted(map(size_of, known))
+    limit = sizes[len(sizes) // 2]
+    monkeypatch.setattr(type(step.model), "max_captured_tokens", limit)
+    steps = captured_steps(step, batches, [0], graphs)
+    small = {shape for shape in known if size_of(shape) <= limit}
+    assert 0 < graphs.num_captured == graphs.num_warmed == len(small) < len(known)
+    for draw, _ in islice(batches.planned_from(), len(batches)):
+        steps.run(draw)
+    assert graphs.num_replayed == sum(known[shape] for shape in small)
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_the_loss_of_all_words_is_that_of_all_pairs(words: TrainConfig) -> None:
     loss, tokens, num_batches = epoch(words, model)
     assert tokens == num_words
     for keys in ({}, {"equal_lengths": False}):
-        by_words = epoch(words, model, by_words=True, **keys)
+        by_words = epoch(words, model, unit="words", **keys)
         assert by_words[0] == pytest.approx(loss, rel=1e-12)
         assert by_words[1] == num_words
         assert by_words[2] > num_batches
@@ -76,7 +76,7 @@ def test_any_system_could_learn_them_by_its_masks(tiny: TrainConfig) -> None:
     config = replace(tiny, addons={})
     model = model_of(config, Dataset(config.data.dataset))
     loss, tokens, _ = epoch(config, model)
-    by_words = epoch(config, model, by_words=True)
+    by_words = epoch(config, model, unit="words")
     assert by_words[:2] == (pytest.approx(loss, rel=1e-12), tokens)
 
 
@@ -92,7 +92,7 @@ def test_it_learns_and_counts_one_token_a_word(words: TrainConfig, tmp_path: Pat
     reports, config = Reports(), replace(words, train=replace(words.train, epochs=4))
     result = train(config, tmp_path / "run", callback=reports)
     split = Dataset(config.data.dataset)["train"]
-    batches = Batches(split, size=8, seed=config.train.seed, by_words=True)
+    batches = Batches(split, size=8, seed=config.train.seed, unit="words")
     assert result.train_state.step == 4 * len(batches)
     for report, planned in zip(reports.steps, batches.planned_from(), strict=False):
         assert report.num_batches == len(batches)
@@ -158,14 +158,14 @@ def test_ranks_together_learn_as_one(
 
     def taken(rank: int, size: int, number: int) -> Any:
         batches = Batches(
-            dataset["train"], size=7, seed=1, by_words=True, rank=rank, world_size=size
+            dataset["train"], size=7, seed=1, unit="words", rank=rank, world_size=size
         )
         torch.manual_seed(number)
         world = World(rank, size, torch.device("cpu"))
         EagerSteps(step, batches, world).run(planned(batches, number))
         return gradients.pop()
 
-    alone_batches = Batches(dataset["train"], size=7, seed=1, by_words=True)
+    alone_batches = Batches(dataset["train"], size=7, seed=1, unit="words")
     sizes = [len(planned(alone_batches, number).rows) for number in range(len(alone_batches))]
     by_size = sorted(range(len(sizes)), key=lambda number: sizes[number])
     assert sizes[by_size[0]] < world_size

@@ -14,7 +14,10 @@ from ledeline.cli.check import check
 from ledeline.cli.command import Verbs
 from ledeline.cli.evaluate import align, evaluate, report
 from ledeline.cli.generate import generate
+from ledeline.cli.heads import heads
+from ledeline.cli.models import models
 from ledeline.cli.pack import pack
+from ledeline.cli.package import package
 from ledeline.cli.prepare import prepare, synth
 from ledeline.cli.score import audit, score
 from ledeline.cli.serve import serve
@@ -51,9 +54,12 @@ app.command()(evaluate)
 app.command()(score)
 app.command()(audit)
 app.command()(align)
+app.command()(heads)
 app.command()(report)
 app.command()(tune)
 app.command()(pack)
+app.command()(package)
+app.command()(models)
 app.command(context_settings=_WITH_OVERRIDES)(serve)
 app.command()(synth)
 

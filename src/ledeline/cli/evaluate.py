@@ -27,6 +27,7 @@ from ledeline.cli.options import (
     HeadlineColumn,
     LedeColumn,
     MinSupport,
+    ModelFolder,
     NumWordPairs,
     Precision,
     Rank,
@@ -43,7 +44,10 @@ from ledeline.config.search import SearchConfig
 def evaluate(
     model: Annotated[
         list[Path],
-        typer.Option(metavar="FOLDER", help="Model folder. Repeat it for an ensemble."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Model folder, or name of an installed model. Repeat it for an ensemble.",
+        ),
     ],
     test: Annotated[
         list[str],
@@ -131,7 +135,7 @@ def evaluate(
 
 
 def align(
-    model: Annotated[Path, typer.Option(metavar="FOLDER", help="Model folder.")],
+    model: ModelFolder,
     pair: Annotated[
         list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair to align.")
     ] = None,

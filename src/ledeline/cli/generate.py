@@ -72,8 +72,8 @@ def generate(
     model: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Model folder. Default: the model that comes with ledeline. Repeat it for an "
-            "ensemble."
+            help="Model folder, or name of an installed model. Default: the model that comes with "
+            "ledeline. Repeat it for an ensemble."
         ),
     ] = None,
     as_json: Annotated[

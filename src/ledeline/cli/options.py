@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
@@ -104,6 +105,9 @@ Device: TypeAlias = Annotated[DeviceName, typer.Option(help=DEVICE_DOC)]
 # --- test sets ----------------------------------------------------------------------------------
 
 SETS = "a table with columns lede and headline, or two text files, LEDES,HEADLINES."
+ModelFolder: TypeAlias = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Model folder, or name of an installed model.")
+]
 LedeColumn: TypeAlias = Annotated[
     str, typer.Option("--lede", help="Column of the ledes, in a table.")
 ]

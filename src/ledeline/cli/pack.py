@@ -10,7 +10,9 @@ def pack(
     models: Annotated[
         list[Path],
         typer.Argument(
-            metavar="MODEL", help="Model folder. With several, their weights are averaged."
+            metavar="MODEL",
+            help="Model folder, or name of an installed model. With several, their weights are "
+            "averaged.",
         ),
     ],
     output: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")],

@@ -18,8 +18,8 @@ def serve(
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="Model folder. Default: the model that comes with ledeline. Repeat it for an "
-            "ensemble.",
+            help="Model folder, or name of an installed model. Default: the model that comes with "
+            "ledeline. Repeat it for an ensemble.",
         ),
     ] = None,
     host: Annotated[

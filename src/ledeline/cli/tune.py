@@ -6,11 +6,18 @@ from typing import Annotated
 import typer
 
 from ledeline.cli.command import progress_bar
-from ledeline.cli.options import SETS, Device, HeadlineColumn, LedeColumn, Precision
+from ledeline.cli.options import (
+    SETS,
+    Device,
+    HeadlineColumn,
+    LedeColumn,
+    ModelFolder,
+    Precision,
+)
 
 
 def tune(
-    model: Annotated[Path, typer.Option(metavar="FOLDER", help="Model folder.")],
+    model: ModelFolder,
     pairs: Annotated[str, typer.Option(metavar="SET", help=f"Pairs to tune on: {SETS}")],
     output: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")],
     limit: Annotated[

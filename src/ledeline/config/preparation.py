@@ -129,8 +129,8 @@ class SubwordConfig:
     ] = 1
     reuse: Annotated[
         Path | None,
-        "Use the sub-words of this dataset or model instead of learning new ones; shipped: those "
-        "of the model that comes with ledeline.",
+        "Use the sub-words of this dataset or model instead of learning new ones. A folder, "
+        "shipped (the model that comes with ledeline), or the name of an installed model.",
     ] = None
 
 

@@ -1,10 +1,12 @@
 """The keys of `ledeline train` that every system has; `ledeline.train.train_config` has all."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from ledeline.config.search import DEVICE_DOC, Device
-from ledeline.config.section import above, at_least, below, section
+from ledeline.config.section import BadValue, above, at_least, below, section
+
+BatchUnit: TypeAlias = Literal["pairs", "source_tokens", "words"]
 
 
 @section
@@ -22,17 +24,25 @@ class LoopConfig:
     """The training loop; the defaults are those of Table 2 of the paper."""
 
     batch_size: Annotated[
-        int, "Pairs, or words, per step, over all processes; see batch_unit.", at_least(1)
+        int,
+        "Pairs, source tokens or words per step, over all processes; see batch_unit.",
+        at_least(1),
     ] = 256
     batch_unit: Annotated[
-        Literal["pairs", "words"],
-        "pairs: a step learns whole headlines; words: it learns single words of headlines, each "
-        "with the words before it. Reports and train.batch_size then count words. Only the system "
-        "abs can do that.",
+        BatchUnit,
+        "What train.batch_size counts. pairs: a step learns so many headlines; source_tokens: as "
+        "many as have so many tokens in their ledes, so that steps of long and of short ledes cost "
+        "alike; words: it learns single words of headlines, each with the words before it. Only "
+        "the system abs can do that.",
     ] = "pairs"
     equal_lengths: Annotated[
         bool, "Fill each batch with sources of one length, which is faster; false mixes lengths."
     ] = True
+    similar_headlines: Annotated[
+        bool,
+        "Fill each batch with headlines of similar lengths too: less is padded, but a batch is "
+        "less varied, and with small batches learning is slower.",
+    ] = False
     clip_norm: Annotated[
         float | None, "Clip the gradient to this norm; 0 or none: no clipping.", at_least(0)
     ] = 5.0
@@ -61,8 +71,16 @@ class LoopConfig:
     start_from: Annotated[
         Path | None,
         "Start from the weights of this model, which must have the same sizes and sub-words, but "
-        "may lack add-ons; shipped: the model that comes with ledeline.",
+        "may lack add-ons. A folder, shipped (the model that comes with ledeline), or the name of "
+        "an installed model.",
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.batch_unit == "source_tokens" and not self.equal_lengths:
+            raise BadValue("batch_unit", self.batch_unit, "needs train.equal_lengths = true")
+        if self.similar_headlines and (self.batch_unit == "words" or not self.equal_lengths):
+            reason = "needs train.equal_lengths = true, and a batch_unit other than words"
+            raise BadValue("similar_headlines", self.similar_headlines, reason)
 
 
 @section

@@ -38,6 +38,10 @@ class ModelError(LedelineError):
     """A model folder is missing, damaged or of another version."""
 
 
+class NewerModelError(ModelError):
+    """A model folder has what only a newer ledeline knows."""
+
+
 class ScoreError(LedelineError):
     """Headlines cannot be scored, audited or plotted as asked."""
 

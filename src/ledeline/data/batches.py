@@ -1,6 +1,7 @@
 """Batches of a split: first the plan of an epoch, which pairs in which order; then their ids.
 
-A batch may also be of single words of headlines; each then comes with its whole pair.
+A batch has a number of pairs, or as many as have a number of source tokens; or it is of single
+words of headlines, and each comes with its whole pair.
 
 Legend: B pairs of a batch, I source length, J headline length, all in sub-words.
 """
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from ledeline.config.training import BatchUnit
 from ledeline.core.shuffle import permutation, random_keys
 from ledeline.data.dataset import Batch, Ids, Split
 
@@ -74,8 +77,11 @@ class Batches:
 
     With `equal_lengths`, all sources of a batch have the same length, so that no source is padded
     and headlines are padded to the source length, as SPM needs it. Otherwise a batch mixes lengths.
-    Either way, each pair occurs once per epoch. With `by_words`, batches are of single words: each
-    word of each headline, and each <eos>, occurs once, with its pair.
+    Either way, each pair occurs once per epoch. The size of a batch counts its pairs or, as `unit`
+    says, its source tokens: sources then have equal lengths, and a batch has at most `size` tokens
+    (but always one pair). Batches may also be of single words: each word of each headline, and each
+    <eos>, occurs once, with its pair. With `similar_headlines`, those of a batch have similar
+    lengths too, so that less is padded.
 
     The order is the same for any number of ranks: each rank takes every `world_size`-th pair of a
     batch (none if a batch has fewer pairs than ranks).
@@ -91,8 +97,9 @@ class Batches:
         *,
         size: int,
         seed: int,
-        by_words: bool = False,
+        unit: BatchUnit = "pairs",
         equal_lengths: bool = True,
+        similar_headlines: bool = False,
         multiple: int = 1,
         rank: int = 0,
         world_size: int = 1,
@@ -101,25 +108,38 @@ class Batches:
             raise ValueError(
                 f"impossible batches: size {size}, multiple {multiple}, rank {rank} of {world_size}"
             )
-        self.split, self.size, self._seed, self._multiple = split, size, seed, multiple
+        if (unit == "source_tokens" or similar_headlines) and not equal_lengths:
+            raise ValueError("these batches need sources of equal lengths")
+        if unit == "words" and similar_headlines:
+            raise ValueError("batches of single words have no headlines of similar lengths")
+        self.split, self._seed, self._multiple = split, seed, multiple
         self._rank, self._world_size = rank, world_size
         self._source_lengths = split.sources.lengths()
         self._headline_lengths = split.headlines.lengths()
         lengths = self._source_lengths if equal_lengths else np.zeros(len(split), np.int64)
         # Small integers are sorted by radix sort.
         lengths = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
-        self._words = _Words(self._headline_lengths) if by_words else None
+        self._words = _Words(self._headline_lengths) if unit == "words" else None
         if self._words is not None:
             lengths = lengths[self._words.rows(slice(None))]
         self._by_length = np.argsort(lengths, kind="stable")
         ends = np.cumsum(np.bincount(lengths)).tolist() if len(split) else []
-        self._runs = list(zip([0, *ends], ends, strict=False))  # of sources of one length
-        self._bounds = _split_runs(self._runs, size)
-        self._heights = _padded_heights(self._runs, size)
+        self._runs = list(zip([0, *ends], ends, strict=False))  # of sources of lengths 0, 1, ...
+        self._similar_headlines = similar_headlines
+        sizes = [size] * len(ends)
+        if unit == "source_tokens":
+            sizes = [max(1, size // max(1, length)) for length in range(len(ends))]
+        self._bounds = _split_runs(self._runs, sizes)
+        self._heights = _padded_heights(self._runs, sizes)
 
     def __len__(self) -> int:
         """Batches in an epoch."""
         return len(self._bounds)
+
+    @property
+    def max_height(self) -> int:
+        """The most rows of a batch if it is filled up."""
+        return int(self._heights.max(initial=0))
 
     def iterate_from(
         self, position: BatchPosition = START
@@ -165,11 +185,18 @@ class Batches:
         keys = random_keys(self._seed, 2 * epoch, len(self._by_length))[self._by_length]
         order = np.empty_like(self._by_length)
         for run in (slice(*run) for run in self._runs):
-            order[run] = self._by_length[run][np.argsort(keys[run])]  # no two keys are alike
+            rows = self._by_length[run]
+            order[run] = rows[self._shuffled(rows, keys[run])]
         turns = permutation(self._seed, 2 * epoch + 1, len(self))
         sources, headlines = self._widths(self._rows(order))
         of_batches = self._bounds, self._heights, sources, headlines
         return EpochPlan(order, *(one[turns] for one in of_batches))
+
+    def _shuffled(self, rows: Ids, keys: npt.NDArray[np.uint64]) -> Ids:
+        """The order of the pairs of one source length; no two keys are alike."""
+        if self._similar_headlines:
+            return np.lexsort((keys, self._headline_lengths[rows]))
+        return np.argsort(keys)
 
     def _rows(self, order: Ids) -> Ids:
         """The rows of the pairs, whatever batches are of."""
@@ -202,18 +229,19 @@ class Batches:
         return Batch(sources, source_lengths, headlines, headline_lengths, len(rows), positions)
 
 
-def _split_runs(runs: list[tuple[int, int]], size: int) -> Ids:
-    """Split runs into batches of at most `size` rows: (start, stop) of each."""
+def _split_runs(runs: list[tuple[int, int]], sizes: list[int]) -> Ids:
+    """Split runs into batches of at most so many rows, for each run its own: (start, stop)."""
     bounds = [
         (start, min(start + size, stop))
-        for begin, stop in runs
+        for (begin, stop), size in zip(runs, sizes, strict=True)
         for start in range(begin, stop, size)
     ]
     return np.array(bounds, np.int64).reshape(-1, 2)
 
 
-def _padded_heights(runs: list[tuple[int, int]], size: int) -> Ids:
+def _padded_heights(runs: list[tuple[int, int]], sizes: list[int]) -> Ids:
     """Rows of each batch of `_split_runs` if it is filled up."""
     counts = np.diff(np.array(runs, np.int64).reshape(-1, 2)).squeeze(1)
-    heights = np.minimum(size, -(-counts // ROW_MULTIPLE) * ROW_MULTIPLE)
-    return np.repeat(heights, -(-counts // size))
+    most = np.array(sizes, np.int64)
+    heights = np.minimum(most, -(-counts // ROW_MULTIPLE) * ROW_MULTIPLE)
+    return np.repeat(heights, -(-counts // most))

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import tee
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ledeline.core.progress import Progress, no_progress, track_progress
 from ledeline.evaluation.links import (
@@ -20,6 +23,7 @@ from ledeline.evaluation.teacher_forcing import EncodedPair, trace_pairs
 from ledeline.inference.attribution import PairTrace
 from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.system import System
+from ledeline.text.tokenizer import Tokenizer
 
 METHODS: Final = {
     "spm-vocabulary": "SPM, the likeliest type of all (the paper's rule)",
@@ -86,9 +90,7 @@ def _align_pair(
     links: dict[str, Links] = dict.fromkeys(methods_of(loaded.model), frozenset())
     left: frozenset[int] | None = None if not loaded.model.has_source_predictions else frozenset()
     if trace is not None:
-        lede, headline = pair
-        source_words = whitespace_word_ids(lede, loaded.tokenizer)
-        headline_words = whitespace_word_ids(headline, loaded.tokenizer, headline=True)
+        source_words, headline_words = pair_word_ids(pair, loaded.tokenizer)
         for method, between in _model_links(trace, encoded).items():
             links[method] = to_words(between, source_words, headline_words)
         left = _left_to_pad(trace, encoded, source_words)
@@ -100,14 +102,29 @@ def _align_pair(
 
 def _model_links(trace: PairTrace, encoded: EncodedPair) -> dict[str, Links]:
     """Links between sub-words."""
-    links, source, num_headline = {}, encoded.lede.ids, len(encoded.ids)
+    links: dict[str, Links] = {}
+    source, num_headline = encoded.lede.ids, len(encoded.ids)
     if trace.q is not None:
         q, attention = trace.q[:num_headline], trace.attention[:num_headline]
         links["spm-vocabulary"] = spm_links(q, source, rule="vocabulary", attention=attention)
         links["spm-sentence"] = spm_links(q, source, rule="sentence", attention=attention)
-    links["attention"] = attention_links(trace.attention, num_headline)
-    links["attention-shifted"] = attention_links(trace.attention, num_headline, shift=1)
-    return links
+    return links | attention_methods(trace.attention, num_headline)
+
+
+def attention_methods(
+    attention: npt.NDArray[np.floating[Any]], num_headline: int
+) -> dict[str, Links]:
+    """Links between sub-words by the methods of attention, which is (J or more, I)."""
+    return {
+        "attention": attention_links(attention, num_headline),
+        "attention-shifted": attention_links(attention, num_headline, shift=1),
+    }
+
+
+def pair_word_ids(pair: tuple[str, str], tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The `whitespace_word_ids` of a lede and its headline."""
+    source_words = whitespace_word_ids(pair[0], tokenizer)
+    return source_words, whitespace_word_ids(pair[1], tokenizer, headline=True)
 
 
 def _left_to_pad(

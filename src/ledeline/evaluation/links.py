@@ -9,7 +9,7 @@ Legend: I source length, J headline length, V vocabulary.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -252,16 +252,14 @@ def alignment_score(
     error rate is 1.
     """
     predicted, gold = list(predicted), list(gold)
-    links = _overlap(zip(predicted, gold, strict=True))
-    score = AlignmentScore(
-        links.precision, links.recall, links.error_rate, links.num_found, links.num_wanted
-    )
+    links = overlap_counts(zip(predicted, gold, strict=True))
+    score = links.score
     if num_source_words is None:
         return score
     sizes = list(num_source_words)
     dropped = [_unlinked(links, size) for links, size in zip(gold, sizes, strict=True)]
     found = [_unlinked(links, size) for links, size in zip(predicted, sizes, strict=True)]
-    words = _overlap(zip(found, dropped, strict=True))
+    words = overlap_counts(zip(found, dropped, strict=True))
     score = replace(
         score,
         num_dropped=words.num_wanted,
@@ -270,7 +268,7 @@ def alignment_score(
     )
     if left_to_pad is None:
         return score
-    words = _overlap(zip(left_to_pad, dropped, strict=True))
+    words = overlap_counts(zip(left_to_pad, dropped, strict=True))
     return replace(score, pad_precision=words.precision, pad_recall=words.recall)
 
 
@@ -289,31 +287,45 @@ def score_methods(
     }
 
 
-class _Overlap(NamedTuple):
+class OverlapCounts(NamedTuple):
     """How many items were found, how many were wanted, and how many are in both."""
 
-    num_found: int
-    num_wanted: int
-    num_hits: int
+    num_found: int = 0
+    num_wanted: int = 0
+    num_hits: int = 0
 
     @property
     def precision(self) -> float:
+        """The share of what was found that was wanted."""
         return self.num_hits / self.num_found if self.num_found else float(not self.num_wanted)
 
     @property
     def recall(self) -> float:
+        """The share of what was wanted that was found."""
         return self.num_hits / self.num_wanted if self.num_wanted else float(not self.num_found)
 
     @property
     def error_rate(self) -> float:
+        """As that of an `AlignmentScore`."""
         both = self.num_found + self.num_wanted
         return 1 - 2 * self.num_hits / both if both else 0.0
 
+    @property
+    def score(self) -> AlignmentScore:
+        """The score of links, without that of dropped words."""
+        return AlignmentScore(
+            self.precision, self.recall, self.error_rate, self.num_found, self.num_wanted
+        )
 
-def _overlap(pairs: Iterable[tuple[frozenset[Any], frozenset[Any]]]) -> _Overlap:
+    def plus(self, other: Self) -> Self:
+        """Those of other pairs added."""
+        return type(self)(*map(sum, zip(self, other, strict=True)))
+
+
+def overlap_counts(pairs: Iterable[tuple[frozenset[Any], frozenset[Any]]]) -> OverlapCounts:
     """Count what was found and what was wanted, over all pairs together."""
     counts = [(len(found), len(wanted), len(found & wanted)) for found, wanted in pairs]
-    return _Overlap(*map(sum, zip(*counts, strict=True))) if counts else _Overlap(0, 0, 0)
+    return OverlapCounts(*map(sum, zip(*counts, strict=True))) if counts else OverlapCounts()
 
 
 def _unlinked(links: Links, num_words: int) -> frozenset[int]:

@@ -1,8 +1,8 @@
 """Known pairs of lede and headline, teacher-forced through a model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.inference.headliner import DEFAULT_OPTIONS
@@ -13,6 +13,9 @@ MAX_LENGTH: Final = (
     DEFAULT_OPTIONS.max_source
 )  # sub-words of a lede, or of a headline, that are read
 _WINDOW: Final = 256  # pairs in memory at a time
+
+_T = TypeVar("_T")
+_IdPairs: TypeAlias = Iterator[tuple[tuple[int, ...], tuple[int, ...]]]  # ledes and headlines
 
 
 class EncodedPair(NamedTuple):
@@ -43,10 +46,18 @@ def trace_pairs(
     There is no trace of a pair whose lede is empty, no text, or unknown to the last character. With
     `padded`, the steps of <pad> in the SPM's Y' are traced too.
     """
+    return force_pairs(loaded, pairs, lambda ids: teacher_force(loaded.model, ids, padded=padded))
+
+
+def force_pairs(
+    loaded: ModelBundle,
+    pairs: Iterable[tuple[str, str]],
+    force: Callable[[_IdPairs], Iterator[_T]],
+) -> Iterator[tuple[EncodedPair, _T | None]]:
+    """As `trace_pairs`, with what `force` makes of the ids of lede and headline."""
     remaining = iter(pairs)
     while window := list(islice(remaining, _WINDOW)):
         encoded = [encode_pair(loaded, *pair) for pair in window]
-        ids = ((one.lede.ids, one.ids) for one in encoded if one.lede.ids)
-        traces = teacher_force(loaded.model, ids, padded=padded)
+        forced = force((one.lede.ids, one.ids) for one in encoded if one.lede.ids)
         for one in encoded:
-            yield one, next(traces) if one.lede.ids else None
+            yield one, next(forced) if one.lede.ids else None

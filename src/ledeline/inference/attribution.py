@@ -14,6 +14,7 @@ import torch
 from ledeline.core.errors import ModelError
 from ledeline.core.steps import Steps
 from ledeline.data.dataset import Batch
+from ledeline.model.many_attentions import ManyAttentions
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System, Trace
 from ledeline.runtime.engine import PositionTrace
@@ -74,11 +75,27 @@ def trace_headlines(
 ) -> Iterator[PairTrace]:
     """As `teacher_force`, up to <eos>."""
     for some in _batches(pairs, batch_size):
-        batch = Batch.of(some)
-        steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
-        seen = _trace(model, Pairs.of(batch, steps, width, model.device))
+        seen = _trace(model, _up_to_eos(some, model.device))
         for row, (source, headline) in enumerate(some):
             yield _pair_trace(seen, row, len(headline) + 1, len(source))
+
+
+def trace_every_attention(
+    model: ManyAttentions, pairs: Iterable[_Pair], batch_size: int = 64
+) -> Iterator[npt.NDArray[np.float32]]:
+    """As `trace_headlines`, the attention of all layers and heads: (L, h, J + 1, I)."""
+    for some in _batches(pairs, batch_size):
+        with torch.inference_mode():
+            seen = model.every_attention(_up_to_eos(some, model.device)).float().cpu().numpy()
+        for row, (source, headline) in enumerate(some):
+            yield seen[row, :, :, : len(headline) + 1, : len(source)]
+
+
+def _up_to_eos(some: Sequence[_Pair], device: torch.device) -> Pairs:
+    """Some pairs as a batch, with the steps up to <eos>."""
+    batch = Batch.of(some)
+    steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
+    return Pairs.of(batch, steps, width, device)
 
 
 @torch.inference_mode()
@@ -150,9 +167,7 @@ def attribution_steps(model: Tracer, pairs: Sequence[_Pair]) -> Steps[list[Attri
     weights = []
     by_position = isinstance(model, PositionTracer)
     for some in _position_batches(pairs) if by_position else _batches(pairs, 64):
-        batch = Batch.of(some)
-        steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
-        seen = yield from _trace_positions(model, Pairs.of(batch, steps, width, model.device))
+        seen = yield from _trace_positions(model, _up_to_eos(some, model.device))
         for row, (source, headline) in enumerate(some):
             where = row, slice(len(headline)), slice(len(source))  # the last step writes <eos>
             attention = seen.attention[where].float().cpu().numpy()

@@ -20,7 +20,7 @@ from ledeline.model.addons.follower import AddonFollower
 from ledeline.model.layers.attention import AttentionFollower
 from ledeline.model.layers.dropout import Dropout
 from ledeline.model.layers.encoder import Encoded
-from ledeline.model.loss import logit_losses, smoothed, summed, token_losses
+from ledeline.model.loss import logit_losses, smoothed, smoothed_token_losses, summed, token_losses
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import Losses, System, Trace
 
@@ -268,6 +268,8 @@ class AttentionSystem(System):
         if not (self.training and self.label_smoothing):
             losses = self._token_losses(view, extras, targets)
             return losses, losses
+        if not self._acting("scores"):
+            return smoothed_token_losses(view.states, self.output, targets, self.label_smoothing)
         logits = self._logits(view, extras)
         losses = logit_losses(logits, targets)
         return smoothed(losses, logits, self.label_smoothing), losses

@@ -1,9 +1,14 @@
 """The loss of the headline: `l_trg`, Equations 4 and 5 of the paper."""
 
+from typing import Final
+
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ledeline.model.gpu.dispatch import has_kernel
+from ledeline.text.subwords import BOS, PAD
+
+NEVER_WRITTEN: Final = [PAD, BOS]
 
 
 @has_kernel
@@ -21,13 +26,25 @@ def logit_losses(logits: Tensor, targets: Tensor) -> Tensor:
     return losses.view_as(targets)
 
 
+@has_kernel
+def smoothed_token_losses(
+    states: Tensor, output: nn.Linear, targets: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """The losses of each step with label smoothing, and without it. As `token_losses`, twice."""
+    logits = output(states)
+    losses = logit_losses(logits, targets)
+    return smoothed(losses, logits, smoothing), losses
+
+
 def smoothed(losses: Tensor, logits: Tensor, smoothing: float) -> Tensor:
     """The losses (B, J) with label smoothing (Szegedy et al. 2016). Logits (B, J, V) -> (B, J).
 
-    A share of the target's probability is spread evenly over the whole vocabulary.
+    A share of the target's probability is spread evenly over all types but those that no headline
+    has, <pad> and <bos>.
     """
-    of_all = -functional.log_softmax(logits, -1).mean(-1)
-    return (1 - smoothing) * losses + smoothing * of_all
+    logs = functional.log_softmax(logits, -1)
+    of_all = logs.sum(-1) - logs[..., NEVER_WRITTEN].sum(-1)
+    return (1 - smoothing) * losses - smoothing * of_all / (logits.shape[-1] - len(NEVER_WRITTEN))
 
 
 def summed(losses: Tensor, mask: Tensor | None) -> Tensor:

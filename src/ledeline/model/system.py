@@ -55,6 +55,7 @@ class System(nn.Module, ABC):
     Config: ClassVar[Any]  # a section with the key `name`; its defaults are the published setting
     recipe: ClassVar[Recipe] = Recipe()  # how it was trained where it was published
     capturable: ClassVar[bool] = False  # may a training step be captured as a CUDA graph
+    max_captured_tokens: ClassVar[int | None] = None  # larger steps keep a GPU busy without a graph
     learns_words: ClassVar[bool] = False  # may a step learn single words, see `Pairs.positions`
     refuses: ClassVar[Mapping[str, str]] = {}  # add-ons that do not go with it, and why
     label_smoothing: float | None = None  # in training, as the run sets it; None: it has none

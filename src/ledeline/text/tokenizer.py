@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from ledeline.core.errors import DatasetError, LedelineError, ModelError
 from ledeline.core.manifest import checksum_matches
-from ledeline.core.shipped import model_folder
+from ledeline.core.shipped import is_name, model_folder
 from ledeline.text.profiles import PROFILES, Profile
 from ledeline.text.subwords import Subwords
 
@@ -48,17 +48,14 @@ class Tokenizer:
 
     @classmethod
     def load(cls, name: Path | str) -> Self:
-        """The tokenizer of a model folder or of a dataset; "shipped" is the shipped model's."""
+        """The tokenizer of a dataset, or of a model, which may be given by its name."""
         folder = model_folder(name)
         if (folder / MODEL_FILE).exists():
             return cls.read(folder, _profile_name(folder / MODEL_FILE, MODEL_FORMAT, ModelError))
         if (folder / DATASET_FILE).exists():
             path = folder / DATASET_FILE
             return cls.read(folder, _profile_name(path, DATASET_FORMAT, DatasetError))
-        raise DatasetError(
-            f"{folder} is neither a dataset nor a model folder: it has no {DATASET_FILE} and no "
-            f"{MODEL_FILE}"
-        )
+        raise DatasetError(f"{folder} is neither a dataset nor a model folder: {_lack(folder)}")
 
     @classmethod
     def read(cls, folder: Path, profile: str) -> Self:
@@ -118,6 +115,15 @@ class Tokenizer:
     def spaced(self, words: Iterable[str]) -> list[str]:
         """Words -> the same without joiner marks, each with the space that precedes it in text."""
         return self.profile.spaced(words)
+
+
+def _lack(folder: Path) -> str:
+    """What a folder lacks, or why a name is no model's."""
+    if folder.exists() or not is_name(folder):
+        return f"it has no {DATASET_FILE} and no {MODEL_FILE}"
+    from ledeline.core.installed_models import not_installed
+
+    return f"it does not exist, and {not_installed()}"
 
 
 def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> str:

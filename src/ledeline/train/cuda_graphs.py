@@ -87,7 +87,7 @@ def wants_capture(config: TrainConfig, world: World) -> bool:
     """Whether device, processes and batches are such that steps would be captured."""
     is_alone = world.control is None
     on_gpu = world.device.type == "cuda"
-    of_pairs = config.train.equal_lengths and config.train.batch_unit == "pairs"
+    of_pairs = config.train.equal_lengths and config.train.batch_unit != "words"
     return on_gpu and is_alone and config.run.fast and of_pairs
 
 
@@ -119,24 +119,27 @@ class CapturedSteps:
         self._loading = reader.submit(_read, batches, epochs, model.num_steps, model.device)
         reader.shutdown(wait=False)
         put = partial(torch.zeros, device=model.device)
-        self._rows = put(len(batches), batches.size, dtype=torch.int64)
+        self._rows = put(len(batches), batches.max_height, dtype=torch.int64)
         self._counts = put(len(batches), dtype=torch.float64)  # pairs of each batch
         self._divisors = put(len(batches), dtype=torch.float64)  # of the loss of each batch
         self._number = put(1, dtype=torch.int64)  # of the batch, in its epoch
-        self._places = torch.arange(batches.size, device=model.device)
+        self._places = torch.arange(batches.max_height, device=model.device)
         self._plan: EpochPlan | None = None
         self._shapes: list[Shape] = []  # of the plan's batches
         self._replays: dict[Shape, Work] = {}
         self.setup_info: dict[str, Any] = {}
 
     def prepare(self, progress: Progress) -> None:
-        """Capture a graph of each shape; the largest first, so that others fit in its memory."""
+        """Capture a graph of each shape that is worth it.
+
+        The largest come first, so that others fit in its memory.
+        """
         with self._timed("read"):
             self._data, often = self._loading.result()
-        model, most = self._step.model, often.most_common(MAX_GRAPHS)
+        model = self._step.model
         model.share_batches(WHOLE_BATCH)
         model.train()
-        ordered = sorted((shape for shape, _ in most), key=size_of, reverse=True)
+        ordered = sorted(_worth_capturing(often, model), key=size_of, reverse=True)
         work = {shape: partial(self._learn, shape) for shape in ordered}
         with self._timed("warm_up"):
             self._warm_up(work.values(), progress)
@@ -215,6 +218,12 @@ def _read(
 def shapes(plans: Iterable[EpochPlan], num_steps: NumSteps) -> Counter[Shape]:
     """Every shape that these epochs have, and how often."""
     return Counter(shape for plan in plans for shape in shapes_of(plan, num_steps))
+
+
+def _worth_capturing(often: Counter[Shape], model: System) -> list[Shape]:
+    """The commonest shapes, but for those whose kernels take longer than to launch them."""
+    most, limit = often.most_common(MAX_GRAPHS), model.max_captured_tokens
+    return [shape for shape, _ in most if limit is None or size_of(shape) <= limit]
 
 
 def _state(step: TrainStep) -> list[Tensor]:

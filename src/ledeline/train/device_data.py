@@ -70,7 +70,7 @@ def shapes_of(plan: EpochPlan, num_steps: NumSteps) -> list[Shape]:
 
 
 def size_of(shape: Shape) -> int:
-    """A number that grows with the memory a shape needs."""
+    """The tokens of both sides, filled up: memory and work grow with them."""
     height, length, width = shape
     return height * (length + width)
 

@@ -187,8 +187,8 @@ def _training_pairs(dataset: Dataset, config: TrainConfig) -> Split:
 
 
 def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
-    by_words = config.train.batch_unit == "words"
-    if by_words and not SYSTEMS[config.system.name].learns_words:
+    unit = config.train.batch_unit
+    if unit == "words" and not SYSTEMS[config.system.name].learns_words:
         raise ConfigError(
             f'train.batch_unit = "words": the system {config.system.name} learns whole headlines '
             'only; leave it out, or set it to "pairs"'
@@ -200,8 +200,9 @@ def _batches(dataset: Dataset, config: TrainConfig, world: World) -> Batches:
         _training_pairs(dataset, config),
         size=config.train.batch_size,
         seed=config.train.seed,
-        by_words=by_words,
+        unit=unit,
         equal_lengths=config.train.equal_lengths,
+        similar_headlines=config.train.similar_headlines,
         multiple=MULTIPLE if world.device.type == "cuda" else 1,
         rank=world.rank,
         world_size=world.size,

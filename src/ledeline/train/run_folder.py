@@ -45,6 +45,7 @@ FIXED: Final = (
     "train.batch_unit",
     "train.batch_size",
     "train.equal_lengths",
+    "train.similar_headlines",
     "train.seed",
     "train.start_from",
 )
@@ -53,6 +54,7 @@ _NOT_SAID: Final = {
     "system.name": "encdec",
     "optimizer.name": "adam",
     "train.batch_unit": "pairs",
+    "train.similar_headlines": False,
     **{f"{name}.enabled": False for name in ADDONS},
 }
 

@@ -16,7 +16,7 @@ from ledeline.model.addons.addon import Sizes
 from ledeline.model.addons.spm import SourcePrediction, SourcePredictionConfig, source_losses
 from ledeline.model.gpu import dispatch
 from ledeline.model.gpu import losses as fused
-from ledeline.model.loss import token_losses
+from ledeline.model.loss import smoothed_token_losses, token_losses
 from ledeline.model.pairs import Pairs
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -450,3 +450,35 @@ class TestCuda:
                 target, source = one.losses("fused")
             (target.mean() + source.mean()).backward()
             assert torch.cuda.max_memory_allocated() - before < 2.8 * logits
+
+
+class TestSmoothing:
+    @staticmethod
+    def run(one: Case, mode: dispatch.KernelMode, smoothing: float) -> Tensors:
+        with dispatch.kernel_mode(mode):
+            inputs = one.attentional, one.output, one.pairs.targets, smoothing
+            losses, plain = smoothed_token_losses(*inputs)
+        leaves = [one.attentional, *one.output.parameters()]
+        gradients = torch.autograd.grad((losses * one.grad_output).sum(), leaves)
+        return {"losses": losses, "plain": plain} | dict(zip("zWb", gradients, strict=True))
+
+    @pytest.mark.parametrize("vocabulary", [5, 37, 64, WIDE])
+    @pytest.mark.parametrize("smoothing", [0.1, 0.9])
+    def test_as_plain(self, vocabulary: int, smoothing: float) -> None:
+        one = case(vocabulary=vocabulary)
+        same(self.run(one, FAST, smoothing), self.run(one, "plain", smoothing))
+
+    def test_what_is_reported_is_without_it(self) -> None:
+        one = case()
+        found = self.run(one, FAST, 0.3)
+        torch.testing.assert_close(found["plain"], one.losses("plain")[0])
+        assert not torch.allclose(found["losses"], found["plain"])
+
+    def test_without_a_gradient(self) -> None:
+        one = case()
+        with torch.no_grad(), dispatch.kernel_mode(FAST):
+            inputs = one.attentional, one.output, one.pairs.targets, 0.2
+            losses, plain = smoothed_token_losses(*inputs)
+        expected = self.run(one, "plain", 0.2)
+        torch.testing.assert_close(losses, expected["losses"])
+        torch.testing.assert_close(plain, expected["plain"])

@@ -42,7 +42,7 @@ from ledeline.text.subwords import BOS, Subwords
 from ledeline.text.tokenizer import Tokenizer
 from ledeline.train.train_config import TrainConfig
 from model_reference import weights_of
-from systems import random_system
+from systems import assert_a_beam_carries_states_along, random_system
 
 PAIRS = [([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4], [9]), ([10, 4, 7], [6, 7, 9, 4])]
 SHAPES = [(1, 1), (1, 3), (2, 3), (3, 5), (2, 7)]  # layers, kernel
@@ -542,19 +542,8 @@ class TestOrder:
 
 @shapes
 def test_a_beam_carries_its_states_along(layers: int, kernel: int) -> None:
-    """Hypotheses are reordered, and sources leave the batch early."""
     model = random_model("sgate", layers=layers, kernel=kernel)
-    sources = [source for source, _ in PAIRS]
-    config = SearchConfig(beam=4, n_best=3)
-    together = search(model, *padded(sources), config)
-    for source, found in zip(sources, together, strict=True):
-        (alone,) = search(model, *padded([source]), config)
-        assert [one.ids for one in found] == [one.ids for one in alone]
-        for one in found:
-            trace = model.trace(model.pairs(Batch.of([(source, list(one.ids))])))
-            steps = len(one.ids) + (not one.truncated)
-            forced = trace.log_probabilities[0, :steps].sum().item()
-            assert -one.cost == pytest.approx(forced, abs=1e-9)
+    assert_a_beam_carries_states_along(model, [source for source, _ in PAIRS])
 
 
 class TestSettings:

@@ -1,6 +1,6 @@
 """The selective gate (sGate) of SEASS, Zhou et al. 2017: how much of each source state passes."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,13 @@ class SelectiveGateConfig:
     """The selective gate (sGate): the systems with +sGate."""
 
     title: ClassVar[str] = "sGate"
-    free: ClassVar[tuple[str, ...]] = ()  # keys that a run may change on its way
+    free: ClassVar[tuple[str, ...]] = ("initial_bias",)  # keys that a run may change on its way
+
+    initial_bias: Annotated[
+        float,
+        "First value of b_g. At 0, as for EncDec, the gate starts half open; at 2, which is for "
+        "the Transformer, it starts at 0.88.",
+    ] = 0.0
 
 
 class SelectiveGate(Addon):
@@ -28,10 +34,15 @@ class SelectiveGate(Addon):
     Config = SelectiveGateConfig
     capturable = True
 
-    def __init__(self, config: SelectiveGateConfig, sizes: Sizes) -> None:  # noqa: ARG002
+    def __init__(self, config: SelectiveGateConfig, sizes: Sizes) -> None:
         super().__init__()
+        self._initial_bias = config.initial_bias
         self.of_state = nn.Linear(sizes.states, sizes.states, bias=False)  # W_g
         self.of_sentence = nn.Linear(sizes.states, sizes.states)  # U_g, b_g
+
+    def initialize_(self, generator: torch.Generator) -> None:  # noqa: ARG002
+        """Open the gate as far as the configuration says."""
+        nn.init.constant_(self.of_sentence.bias, self._initial_bias)
 
     def encoded(self, encoded: Encoded) -> Encoded:
         """The same with gated states."""

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.section import BadValue
 from ledeline.config.toml import load, to_toml
-from ledeline.core.errors import ModelError
-from ledeline.core.shipped import model_folder
+from ledeline.core.errors import LedelineError, ModelError, NewerModelError
+from ledeline.core.shipped import is_name, model_folder
 from ledeline.model.addons import ADDONS
 from ledeline.model.build import build
 from ledeline.model.format.weights import Storage, read_weights
@@ -57,7 +57,12 @@ class ModelBundle(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the system, as EncDec+SPM; with extractive features, as ABS+."""
-        return self.model.config.name + ("" if self.extractive is None else "+")
+        return title(self.model.config, self.extractive)
+
+
+def title(system: SystemConfig, extractive: ExtractiveWeights | None) -> str:
+    """The name of a system, as EncDec+SPM; with extractive features, as ABS+."""
+    return system.name + ("" if extractive is None else "+")
 
 
 def write_description(
@@ -89,11 +94,20 @@ def write_description(
 
 
 def load_model(folder: Path | str) -> ModelBundle:
-    """Load the model in a folder, in evaluation mode, on the CPU."""
+    """Load the model in a folder, or of a name, in evaluation mode, on the CPU."""
     folder = model_folder(folder)
-    about = _read_description(folder)
+    try:
+        return _load(folder)
+    except LedelineError as error:
+        from ledeline.core.installed_models import explain_installed
+
+        raise explain_installed(folder, error) from None
+
+
+def _load(folder: Path) -> ModelBundle:
+    about = read_description(folder)
     tokenizer = Tokenizer.read(folder, about["profile"])
-    system = load(SystemConfig, folder / SYSTEM, renamed=RENAMED, quiet=True)
+    system = read_system(folder)
     model = build(system, tokenizer.vocabulary_size)
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")
@@ -107,7 +121,13 @@ def load_model(folder: Path | str) -> ModelBundle:
     )
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
+def read_system(folder: Path) -> SystemConfig:
+    """The configuration of the system and its add-ons."""
+    return load(SystemConfig, folder / SYSTEM, renamed=RENAMED, quiet=True)
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What `model.json` says, checked."""
     path = folder / MODEL_FILE
     try:
         about = json.loads(path.read_bytes())
@@ -119,7 +139,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path} does not describe a model of ledeline")
     version, storage = about.get("version"), about.get("weights", "float32")
     if version not in list(STORAGES) or about.get("profile") not in list(PROFILES):
-        raise ModelError(
+        kind = NewerModelError if type(version) is int and version > VERSION else ModelError
+        raise kind(
             f"{path} has format version {version} and profile {about.get('profile')}, but this "
             f"ledeline reads versions 1 to {VERSION} with " + " or ".join(PROFILES)
         )
@@ -155,7 +176,7 @@ def _refuse_unknown(path: Path, what: str, names: list[Any], known: Mapping[str,
     """Refuse a system or an add-on that this ledeline does not have."""
     for name in names:
         if name not in list(known):
-            raise ModelError(
+            raise NewerModelError(
                 f"{path} names the {what} {name}, but this ledeline only has {', '.join(known)}"
             )
 
@@ -164,9 +185,30 @@ def _no_model(folder: Path, error: OSError) -> ModelError:
     """The error for a folder whose description cannot be read."""
     reason = f"{MODEL_FILE}: {error.strerror}"
     if not folder.is_dir():
-        reason = "it is a file" if folder.exists() else "it does not exist"
+        reason = "it is a file" if folder.exists() else _missing(folder)
     elif isinstance(error, FileNotFoundError):
         reason = f"it has no {MODEL_FILE}"
+    return ModelError(f"{folder} is not a model folder: {reason}; name {_nearest(folder)}")
+
+
+def _nearest(folder: Path) -> str:
+    """What may have been meant by a folder without a model."""
     best = folder / BEST
-    known = best if (best / MODEL_FILE).exists() else "one, such as runs/NAME/best"
-    return ModelError(f"{folder} is not a model folder: {reason}; name {known}")
+    if (best / MODEL_FILE).exists():
+        return str(best)
+    if is_name(folder) and folder.exists():  # it goes before an installed model of its name
+        from ledeline.core.installed_models import installed_models
+
+        for one in installed_models():
+            if one.name == folder.name:
+                return f"{one.folder}, which is the installed model {one.name}"
+    return "one, such as runs/NAME/best"
+
+
+def _missing(folder: Path) -> str:
+    """Why a folder that does not exist is not the name of a model either."""
+    if not is_name(folder):
+        return "it does not exist"
+    from ledeline.core.installed_models import not_installed
+
+    return f"it does not exist, and {not_installed()}"

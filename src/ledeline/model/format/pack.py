@@ -2,13 +2,14 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ledeline.config.extractive import ExtractiveWeights
+from ledeline.config.toml import to_toml
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder, staging_folder
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
@@ -20,6 +21,7 @@ from ledeline.model.format.model_folder import (
     write_description,
 )
 from ledeline.model.format.weights import Storage, write_weights
+from ledeline.model.system_config import SystemConfig
 from ledeline.text.subwords import FILES as SUBWORD_FILES
 from ledeline.text.tokenizer import MODEL_FILE
 
@@ -46,8 +48,8 @@ def pack(
 
     `block_ngrams` is the default of searches with this model; None: that of the first model.
     """
-    text = None if card is None else _read_card(card)
-    with _new_folder(output) as folder:
+    text = None if card is None else read_card(card)
+    with new_folder(output) as folder:
         mean = _mean(models)
         model = mean.model
         blocked = mean.block_ngrams if block_ngrams is None else block_ngrams
@@ -70,11 +72,25 @@ def add_extractive(model: Path, output: Path, weights: ExtractiveWeights) -> Pat
     model = model_folder(model)
     about = json.loads((model / MODEL_FILE).read_bytes()) | {"extractive": asdict(weights)}
     about.pop("check", None)
-    with _new_folder(output) as folder:
-        for name in (f"{WEIGHTS}.safetensors", SYSTEM, *SUBWORD_FILES, CARD):
-            if name != CARD or (model / name).exists():
+    return copy_model(model, output, {MODEL_FILE: json.dumps(about, indent=2) + "\n"})
+
+
+def change_system(model: Path, output: Path, system: SystemConfig) -> Path:
+    """Write a new model folder: a copy of a model, with another configuration of its system.
+
+    It must be one for the same weights.
+    """
+    return copy_model(model_folder(model), output, {SYSTEM: to_toml(system)})
+
+
+def copy_model(model: Path, output: Path, changed: Mapping[str, str]) -> Path:
+    """Write a new model folder: a copy of a model, but for the text of some files."""
+    with new_folder(output) as folder:
+        for name in (f"{WEIGHTS}.safetensors", SYSTEM, MODEL_FILE, *SUBWORD_FILES, CARD):
+            if name in changed:
+                (folder / name).write_text(changed[name], encoding="utf-8")
+            elif name != CARD or (model / name).exists():
                 shutil.copyfile(model / name, folder / name)
-        (folder / MODEL_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     return output
 
 
@@ -105,7 +121,8 @@ def _difference(one: ModelBundle, other: ModelBundle) -> str | None:
     return None if one.tokenizer == other.tokenizer else "their sub-words"
 
 
-def _read_card(path: Path) -> bytes:
+def read_card(path: Path) -> bytes:
+    """The card in a file."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -119,7 +136,7 @@ def refuse_existing(output: Path) -> None:
 
 
 @contextmanager
-def _new_folder(output: Path) -> Iterator[Path]:
+def new_folder(output: Path) -> Iterator[Path]:
     """A folder to write into, which becomes `output` if the block succeeds."""
     output = output.resolve()
     make_folder(output.parent)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from ledeline.model.layers.attention import Memory
-    from ledeline.model.pairs import Pairs
+    from ledeline.model.layers.dropout import Dropout
 
 KernelMode = Literal["fused", "plain", "interpreted"]
 _mode: ContextVar[KernelMode] = ContextVar("kernel_mode", default="fused")
@@ -65,19 +65,26 @@ def _lstm_layer(layer: nn.LSTM, values: Tensor, lengths: Tensor | None) -> bool:
     return lengths is None and use_triton(values, recurrent=True)
 
 
-def _token_losses(states: Tensor, output: nn.Linear, targets: Tensor) -> bool:  # noqa: ARG001
+def _by_states(states: Tensor, *_: Any, **__: Any) -> bool:
     return use_triton(states)
 
 
-def _source_losses(states: Tensor, output: nn.Linear, pairs: "Pairs", c: float) -> bool:  # noqa: ARG001
-    return use_triton(states)
+def _add_and_norm(
+    states: Tensor,
+    added: Tensor,
+    dropout: "Dropout",  # noqa: ARG001
+    norm: nn.LayerNorm,  # noqa: ARG001
+) -> bool:
+    return use_triton(states, added)
 
 
 KERNELS: Final = {
+    "add_and_norm": Kernel("norm.add_and_norm", _add_and_norm),
     "embed": Kernel("embedding.embed", _embed),
     "bidirectional_sum": Kernel("encoder.bidirectional_sum", _lstm_layer),
-    "token_losses": Kernel("losses.token_losses", _token_losses),
-    "source_losses": Kernel("losses.source_losses", _source_losses),
+    "token_losses": Kernel("losses.token_losses", _by_states),
+    "smoothed_token_losses": Kernel("losses.smoothed_token_losses", _by_states),
+    "source_losses": Kernel("losses.source_losses", _by_states),
 }
 
 P = ParamSpec("P")

@@ -26,6 +26,17 @@ def _maximum_and_total(row, width, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def _step_of(logits, targets, width, BLOCK: tl.constexpr):
+    """A program's step: its number, row and target, the target's logit, and how to normalise."""
+    number = tl.program_id(0).to(tl.int64)
+    row = logits + number * width
+    target = tl.load(targets + number)
+    own = tl.load(row + target).to(tl.float32)
+    maximum, total = _maximum_and_total(row, width, BLOCK)
+    return number, row, target, own, maximum, total
+
+
+@triton.jit
 def target_row(
     logits,  # (B J, width): x, then its gradient o - 1[y]
     targets,  # (B J,)
@@ -35,11 +46,7 @@ def target_row(
     BLOCK: tl.constexpr,
 ):
     """A step: `-log o[y]`."""
-    number = tl.program_id(0).to(tl.int64)
-    row = logits + number * width
-    target = tl.load(targets + number)
-    own = tl.load(row + target).to(tl.float32)
-    maximum, total = _maximum_and_total(row, width, BLOCK)
+    number, row, target, own, maximum, total = _step_of(logits, targets, width, BLOCK)
     tl.store(losses + number, maximum - own + tl.log(total))
     if GRADIENT:
         inverse_total = 1.0 / total
@@ -48,6 +55,43 @@ def target_row(
             x = tl.load(row + columns, mask=columns < width, other=float("-inf"))
             o = tl.exp(x.to(tl.float32) - maximum) * inverse_total
             gradient = tl.where(columns == target, o - 1.0, o)
+            tl.store(row + columns, gradient.to(logits.dtype.element_ty), mask=columns < width)
+
+
+@triton.jit
+def smoothed_row(
+    logits,  # (B J, width): x, then its gradient
+    targets,  # (B J,)
+    losses,  # (B J,): with smoothing
+    plain,  # (B J,): without
+    width,
+    smoothing,
+    num_types,  # over which the smoothed share is spread
+    FIRST: tl.constexpr,  # the two types over which it is not
+    SECOND: tl.constexpr,
+    GRADIENT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """A step: `-(1 - s) log o[y] - s mean log o`; padding, at minus infinity, does not count."""
+    number, row, target, own, maximum, total = _step_of(logits, targets, width, BLOCK)
+    log_total = maximum + tl.log(total)
+    sums = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, width, BLOCK):
+        columns = start + tl.arange(0, BLOCK)
+        x = tl.load(row + columns, mask=columns < width, other=float("-inf")).to(tl.float32)
+        counts = (x > float("-inf")) & (columns != FIRST) & (columns != SECOND)
+        sums += tl.where(counts, x - log_total, 0.0)
+    tl.store(plain + number, log_total - own)
+    mean = tl.sum(sums, 0) / num_types
+    tl.store(losses + number, (1.0 - smoothing) * (log_total - own) - smoothing * mean)
+    if GRADIENT:
+        spread = smoothing / num_types
+        for start in range(0, width, BLOCK):
+            columns = start + tl.arange(0, BLOCK)
+            x = tl.load(row + columns, mask=columns < width, other=float("-inf")).to(tl.float32)
+            counts = (x > float("-inf")) & (columns != FIRST) & (columns != SECOND)
+            gradient = tl.exp(x - log_total) - tl.where(counts, spread, 0.0)
+            gradient = tl.where(columns == target, gradient - (1.0 - smoothing), gradient)
             tl.store(row + columns, gradient.to(logits.dtype.element_ty), mask=columns < width)
 
 

@@ -22,12 +22,14 @@ from ledeline.model.addons.spm import occurrences
 from ledeline.model.gpu import dispatch
 from ledeline.model.gpu.loss_kernels import (
     scale,
+    smoothed_row,
     source_gradient,
     source_row,
     source_sum,
     target_row,
 )
 from ledeline.model.gpu.triton_language import triton
+from ledeline.model.loss import NEVER_WRITTEN
 from ledeline.model.pairs import Pairs
 
 _VOCABULARY_MULTIPLE: Final = 64  # V is padded to a multiple of this
@@ -39,6 +41,16 @@ _LossesOfLogits = Callable[[Tensor, bool], Tensor]  # logits, whether with gradi
 def token_losses(states: Tensor, output: nn.Linear, targets: Tensor) -> Tensor:
     """`-log o_j[y_j]` of each step. z (B, J, H), targets (B, J) -> (B, J)."""
     return _linear_losses(states, output, partial(_target_losses_of, targets))
+
+
+def smoothed_token_losses(
+    states: Tensor, output: nn.Linear, targets: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """The losses of each step with label smoothing, and without it. As `token_losses`, twice."""
+    plain = torch.empty_like(targets, dtype=torch.float32, memory_format=torch.contiguous_format)
+    num_types = len(output.bias) - len(NEVER_WRITTEN)
+    losses_of = partial(_smoothed_losses_of, targets, smoothing, num_types, plain)
+    return _linear_losses(states, output, losses_of), plain
 
 
 def source_losses(states: Tensor, output: nn.Linear, pairs: Pairs, c: float) -> Tensor:
@@ -148,6 +160,22 @@ def _target_losses_of(targets: Tensor, logits: Tensor, gradient: bool) -> Tensor
     grid = (targets.numel(),)
     target_row[grid](
         logits, targets.contiguous(), losses, width, GRADIENT=gradient, BLOCK=2048, num_warps=8
+    )
+    return losses
+
+
+def _smoothed_losses_of(
+    targets: Tensor, smoothing: float, num_types: int, plain: Tensor, logits: Tensor, gradient: bool
+) -> Tensor:
+    """As `_target_losses_of`, with label smoothing; `plain` (B, J) gets the losses without it."""
+    losses, width = torch.empty_like(plain), logits.shape[-1]
+    smoothed_row[(targets.numel(),)](
+        *(logits, targets.contiguous(), losses, plain, width, smoothing, num_types),
+        FIRST=NEVER_WRITTEN[0],
+        SECOND=NEVER_WRITTEN[1],
+        GRADIENT=gradient,
+        BLOCK=2048,
+        num_warps=8,
     )
     return losses
 

@@ -11,6 +11,7 @@ from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruEncDec
 from ledeline.model.systems.ras import Ras
 from ledeline.model.systems.seass import Seass
+from ledeline.model.systems.transformer import Transformer
 
 SYSTEMS: Final[Mapping[str, type[System]]] = {
     "encdec": EncDec,
@@ -20,4 +21,5 @@ SYSTEMS: Final[Mapping[str, type[System]]] = {
     "drgd": Drgd,
     "conv-s2s": ConvS2S,
     "ras": Ras,
+    "transformer": Transformer,
 }
