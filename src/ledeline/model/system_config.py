@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Final, Self, TypeVar
 
+from ledeline.config.engine_systems import system_title
 from ledeline.config.section import Sections, by_name, section, spread
 from ledeline.model.addons import ADDONS
 from ledeline.model.systems import SYSTEMS
@@ -33,7 +34,7 @@ class SystemConfig:
     @property
     def name(self) -> str:
         """The name in tables, such as EncDec+sGate+SPM."""
-        return "+".join([self.system.title, *(addon.title for addon in self.addons.values())])
+        return system_title(self.system, self.addons)
 
     def of_type(self, kind: type[T]) -> T:
         """The system's own section, which is of this type."""

@@ -1,27 +1,11 @@
 """The selective gate (sGate) of SEASS, Zhou et al. 2017: how much of each source state passes."""
 
-from typing import Annotated, ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import section
+from ledeline.config.engine_systems import SelectiveGateConfig as SelectiveGateConfig
 from ledeline.model.addons.addon import Addon, Sizes
 from ledeline.model.layers.encoder import Encoded
-
-
-@section
-class SelectiveGateConfig:
-    """The selective gate (sGate): the systems with +sGate."""
-
-    title: ClassVar[str] = "sGate"
-    free: ClassVar[tuple[str, ...]] = ("initial_bias",)  # keys that a run may change on its way
-
-    initial_bias: Annotated[
-        float,
-        "First value of b_g. At 0, as for EncDec, the gate starts half open; at 2, which is for "
-        "the Transformer, it starts at 0.88.",
-    ] = 0.0
 
 
 class SelectiveGate(Addon):

@@ -1,25 +1,13 @@
 """The source-side prediction module (SPM): Section 4 of the paper."""
 
-from typing import Annotated, ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import above, section
+from ledeline.config.engine_systems import SourcePredictionConfig as SourcePredictionConfig
 from ledeline.data.dataset import Ids
 from ledeline.model.addons.addon import Addon, Sizes, View
 from ledeline.model.gpu.dispatch import has_kernel
 from ledeline.model.pairs import Pairs
-
-
-@section
-class SourcePredictionConfig:
-    """The source-side prediction module (SPM): the systems with +SPM."""
-
-    title: ClassVar[str] = "SPM"
-    free: ClassVar[tuple[str, ...]] = ("c",)  # keys that a run may change on its way
-
-    c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
 
 
 class SourcePrediction(Addon):

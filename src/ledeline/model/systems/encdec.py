@@ -3,9 +3,9 @@
 With the add-ons sGate and SPM it makes the paper's four systems.
 """
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING
 
-from ledeline.config.section import at_least, below, section
+from ledeline.config.engine_systems import EncDecConfig as EncDecConfig
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.format.int8 import Layout
@@ -16,25 +16,6 @@ from ledeline.model.layers.encoder import Encoder
 
 if TYPE_CHECKING:
     from ledeline.model.system_config import SystemConfig
-
-
-@section
-class EncDecConfig:
-    """EncDec: LSTMs with attention; the defaults are the paper's sizes."""
-
-    title: ClassVar[str] = "EncDec"
-    free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
-
-    name: Annotated[Literal["encdec"], "The system."] = "encdec"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
-    hidden_size: Annotated[int, "H, of each LSTM layer and direction.", at_least(1)] = 400
-    layers: Annotated[int, "LSTM layers of the encoder, and of the decoder.", at_least(1)] = 2
-    dropout: Annotated[
-        float,
-        "Share of values dropped at embeddings, between layers and before the output.",
-        at_least(0),
-        below(1),
-    ] = 0.3
 
 
 class EncDec(AttentionSystem):

@@ -9,13 +9,13 @@ Legend: B pairs, I source length, J steps, K hypotheses, d size of a state, h he
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
+from ledeline.config.engine_systems import TransformerConfig as TransformerConfig
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import BadValue, at_least, below, section
 from ledeline.core.errors import ModelError
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
@@ -39,76 +39,9 @@ if TYPE_CHECKING:
 _NO_COVERAGE = "attention is computed for all steps at once, in every layer and head"
 
 
-@section
-class TransformerConfig:
-    """A Transformer with normalisation before each part of a layer."""
-
-    title: ClassVar[str] = "Transformer"
-    free: ClassVar[tuple[str, ...]] = (  # keys that a run may change on its way
-        "dropout",
-        "attention_dropout",
-        "activation_dropout",
-        "word_dropout",
-        "word_replacement",
-    )
-
-    name: Annotated[Literal["transformer"], "The system."] = "transformer"
-    embedding_size: Annotated[
-        int, "d, of the embeddings and of all states; even, and a multiple of heads.", at_least(2)
-    ] = 512
-    hidden_size: Annotated[int, "Of the feed-forward networks.", at_least(1)] = 2048
-    encoder_layers: Annotated[int, "Layers of the encoder.", at_least(1)] = 6
-    decoder_layers: Annotated[int, "Layers of the decoder.", at_least(1)] = 6
-    heads: Annotated[int, "h, heads of each attention.", at_least(1)] = 8
-    dropout: Annotated[
-        float,
-        "Share of values dropped at embeddings, after each part of a layer and before the output.",
-        at_least(0),
-        below(1),
-    ] = 0.3
-    attention_dropout: Annotated[
-        float, "Share of attention weights dropped.", at_least(0), below(1)
-    ] = 0.0
-    activation_dropout: Annotated[
-        float, "Share of values dropped inside feed-forward networks.", at_least(0), below(1)
-    ] = 0.0
-    word_dropout: Annotated[
-        float,
-        "Share of words, in ledes and headlines, that training reads as 0.",
-        at_least(0),
-        below(1),
-    ] = 0.0
-    word_replacement: Annotated[
-        float,
-        "Share of words, in ledes and headlines, for which training reads a random one.",
-        at_least(0),
-        below(1),
-    ] = 0.0
-    attention_layer: Annotated[
-        int,
-        "Layer of the decoder whose attention explains headlines, from 1; 0: the last. "
-        "`ledeline heads` finds the best.",
-        at_least(0),
-    ] = 0
-    attention_head: Annotated[
-        int, "Head of that layer, from 1; 0: the mean of all its heads.", at_least(0)
-    ] = 0
-
-    def __post_init__(self) -> None:
-        if self.embedding_size % 2 or self.embedding_size % self.heads:
-            raise BadValue(
-                "embedding_size",
-                self.embedding_size,
-                f"must be even, and a multiple of system.heads = {self.heads}",
-            )
-        for name, most in (("layer", self.decoder_layers), ("head", self.heads)):
-            if (chosen := getattr(self, f"attention_{name}")) > most:
-                raise BadValue(f"attention_{name}", chosen, f"must be at most {most}")
-
-    @property
-    def layer_sizes(self) -> LayerSizes:
-        """The sizes of a layer."""
-        return LayerSizes(self.embedding_size, self.hidden_size, self.heads)
+def layer_sizes(config: TransformerConfig) -> LayerSizes:
+    """The sizes of a layer."""
+    return LayerSizes(config.embedding_size, config.hidden_size, config.heads)
 
 
 def norms_of(layers: nn.ModuleList, last: nn.LayerNorm) -> list[nn.LayerNorm]:
@@ -126,7 +59,7 @@ class TransformerEncoder(nn.Module):
         super().__init__()
         self.words = words
         self.layers = nn.ModuleList(
-            EncoderLayer(config.layer_sizes, dropouts) for _ in range(config.encoder_layers)
+            EncoderLayer(layer_sizes(config), dropouts) for _ in range(config.encoder_layers)
         )
         self.norm = nn.LayerNorm(config.embedding_size)
 
@@ -187,7 +120,7 @@ class TransformerDecoder(nn.Module):
         super().__init__()
         self._words = (words,)  # in a tuple, so that its weights are the encoder's alone
         self.layers = nn.ModuleList(
-            DecoderLayer(config.layer_sizes, dropouts) for _ in range(config.decoder_layers)
+            DecoderLayer(layer_sizes(config), dropouts) for _ in range(config.decoder_layers)
         )
         self.norm = nn.LayerNorm(config.embedding_size)
         self.heads = config.heads

@@ -1,0 +1,23 @@
+"""The engine in C, `ledeline.runtime._runtime`, or a sentence where it was not compiled."""
+
+from functools import cache
+from typing import Any
+
+from ledeline.core.errors import LedelineError
+
+
+class NoEngineError(LedelineError):
+    """The part of ledeline that is written in C is missing."""
+
+
+@cache
+def extension() -> Any:
+    """The module in C."""
+    try:
+        from ledeline.runtime import _runtime
+    except ImportError as error:
+        raise NoEngineError(
+            f"ledeline was installed without its engine ({error}); install it from a wheel, or "
+            "with a C compiler such as gcc: pip install --force-reinstall --no-deps ledeline"
+        ) from None
+    return _runtime

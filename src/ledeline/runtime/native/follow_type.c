@@ -1,0 +1,151 @@
+/* `Follow(model, sources, headlines, explain)`: known headlines, written again step by step. */
+
+#include "follow.h"
+#include "types.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    Follow follow;
+    PyObject *model;
+    PyThread_type_lock lock;
+    int made;
+} FollowObject;
+
+/* Headlines as (source, ids) pairs; the ids are taken over. */
+static Followed *headlines_of(PyObject *sequence, Size num_sources, Size limit, Size *number) {
+    Py_ssize_t size = PySequence_Size(sequence);
+    if (size < 0) return NULL;
+    Followed *all = calloc((size_t)size + 1, sizeof *all);
+    if (!all) return PyErr_NoMemory(), NULL;
+    for (*number = 0; *number < size; ++*number) {
+        PyObject *pair = PySequence_GetItem(sequence, *number), *ids;
+        Followed *one = &all[*number];
+        int good = pair && PyTuple_Check(pair) && PyArg_ParseTuple(pair, "nO", &one->source, &ids);
+        if (good && (one->source < 0 || one->source >= num_sources))
+            good = 0, PyErr_SetString(PyExc_ValueError, "a headline is of no source");
+        if (good) one->ids = ids_of(ids, limit, &one->length);
+        Py_XDECREF(pair);
+        if (!good || !one->ids) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a headline is not (source, ids)");
+            for (Size n = 0; n < *number; n++) free(all[n].ids);
+            return free(all), NULL;
+        }
+    }
+    return all;
+}
+
+static int follow_object_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    static char *names[] = {"model", "sources", "headlines", "explain", NULL};
+    FollowObject *own = (FollowObject *)self;
+    PyObject *model, *sources, *headlines;
+    int explain;
+    Size number;
+    IdLists lists;
+    if (own->made) return PyErr_SetString(PyExc_TypeError, "a Follow is made once"), -1;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOp", names, &model, &sources, &headlines, &explain)) return -1;
+    ModelObject *of = model_of(model);
+    if (!of || !id_lists_of(sources, of->model.sizes.vocabulary, 1, &lists)) return -1;
+    Followed *all = headlines_of(headlines, lists.number, of->model.sizes.vocabulary, &number);
+    if (!all) return drop_id_lists(&lists), -1;
+    own->lock = PyThread_allocate_lock();
+    own->made = 1; /* from here on there is something to release */
+    int good;
+    Py_BEGIN_ALLOW_THREADS
+    good = follow_init(&own->follow, &of->model, lists.ids, lists.lengths, lists.number, all, number, explain);
+    Py_END_ALLOW_THREADS
+    own->model = Py_NewRef(model);
+    if (good && own->lock) return 0;
+    own->follow.running = 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+static void follow_dealloc(PyObject *self) {
+    FollowObject *own = (FollowObject *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (own->made) follow_release(&own->follow);
+    if (own->lock) PyThread_free_lock(own->lock);
+    Py_XDECREF(own->model);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyObject *step(PyObject *self, PyObject *none) {
+    (void)none;
+    FollowObject *own = (FollowObject *)self;
+    int good = 1;
+    if (!own->made || !own->lock) return PyErr_SetString(PyExc_ValueError, "nothing was begun"), NULL;
+    if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
+        return PyErr_SetString(PyExc_RuntimeError, "another thread uses this"), NULL;
+    Py_BEGIN_ALLOW_THREADS
+    if (own->follow.running) good = follow_step(&own->follow);
+    Py_END_ALLOW_THREADS
+    PyThread_release_lock(own->lock);
+    return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
+static PyObject *floats(const float *values, Size number) {
+    return values ? PyBytes_FromStringAndSize((const char *)values, number * (Size)sizeof *values) : Py_NewRef(Py_None);
+}
+
+/* headline(n): (logs, states, attention, predictions), floats as bytes; None where there are none. */
+static PyObject *headline(PyObject *self, PyObject *number) {
+    FollowObject *own = (FollowObject *)self;
+    Size n = PyLong_AsSsize_t(number);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    if (!own->made || own->follow.running || n < 0 || n >= own->follow.number)
+        return PyErr_SetString(PyExc_ValueError, "there is no such headline yet"), NULL;
+    const Followed *one = &own->follow.headlines[n];
+    Size steps = one->length + 1, width = own->follow.lengths[one->source];
+    return Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * own->follow.model->sizes.hidden),
+                         floats(one->attention, steps * width), floats(one->predictions, steps * width));
+}
+
+/* values(source): what attention mixes, (I, H) floats as bytes. */
+static PyObject *values(PyObject *self, PyObject *number) {
+    FollowObject *own = (FollowObject *)self;
+    Size source = PyLong_AsSsize_t(number);
+    if (source == -1 && PyErr_Occurred()) return NULL;
+    if (!own->made || source < 0 || source >= own->follow.num_sources)
+        return PyErr_SetString(PyExc_ValueError, "there is no such source"), NULL;
+    const Memory *memory = &own->follow.seen[source];
+    Size h = own->follow.model->sizes.hidden, stride = own->follow.model->key.stride;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
+    for (Size i = 0; bytes && i < memory->length; i++)
+        memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
+    return bytes;
+}
+
+static PyObject *get_running(PyObject *self, void *none) {
+    (void)none;
+    return PyBool_FromLong(((FollowObject *)self)->follow.running);
+}
+
+static PyGetSetDef attributes[] = {
+    {"running", get_running, NULL, "Whether there is a step left.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef methods[] = {
+    {"step", step, METH_NOARGS, "Write the next word of each headline."},
+    {"headline", headline, METH_O, "What was seen of a headline."},
+    {"values", values, METH_O, "What attention mixes for a source."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyObject *make_follow_type(PyObject *module) {
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Known headlines, written again step by step."},
+        {Py_tp_init, follow_object_init},
+        {Py_tp_new, PyType_GenericNew},
+        {Py_tp_dealloc, follow_dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, attributes},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {"ledeline.runtime._runtime.Follow", sizeof(FollowObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    return PyType_FromModuleAndSpec(module, &spec, NULL);
+}

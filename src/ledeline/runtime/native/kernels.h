@@ -1,0 +1,69 @@
+/* What the engine computes with: products, the functions of a gate, sums and softmax.
+
+   The same kernels are built for several kinds of processors, and one kind is chosen at run time
+   (`kernels_choose`). All kinds give the same bits:
+   - sums of integers are exact, so their order does not matter;
+   - sums of floats have one order, written in the code, and no multiply-add is contracted;
+   - exponentials and logarithms are our own.
+
+   Legend: rows are rows of activations; K is the width of a row; M the number of outputs. */
+
+#ifndef LEDELINE_KERNELS_H
+#define LEDELINE_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef ptrdiff_t Size; /* of a row or a list, or a place in it; as wide as a pointer on every system */
+
+#define GROUP 16  /* outputs whose weights lie together */
+#define QUAD 4    /* levels of a row that one instruction multiplies */
+#define LANES 16  /* partial sums of a sum over floats: value i goes to sum i % 16 */
+#define MAX_LEVEL 127.0f
+
+typedef enum { KIND_PORTABLE, KIND_AVX2, KIND_AVXVNNI, KIND_AVX512, KIND_VNNI, KIND_DOTPROD, NUM_KINDS } Kind;
+
+typedef struct {
+    const char *name;
+    /* A product of levels: weights are packed as [M / 16][K / 4][16][4], rows are K levels each, K a
+       multiple of 4. Writes (rows, M) sums to `sums`, whose rows are `stride` apart. row_sums (M) are
+       the sums of each output's weights. `scratch` has room for rows * K * 2 bytes. */
+    void (*int8_product)(const int8_t *weights, const int32_t *row_sums, const int8_t *levels,
+                         Size rows, Size k, Size m, int32_t *sums, Size stride, void *scratch);
+    /* The same in floats: weights are packed as [M / 16][K][16]; a sum goes from the first value to
+       the last. */
+    void (*float_product)(const float *weights, const float *values, Size rows, Size k, Size m,
+                          float *sums, Size stride);
+    /* sums -> floats: sum * scales[m] * steps[row] + bias[m]; `steps` has one value for all rows if
+       `one_step`. In place: a float takes the place of its sum. */
+    void (*rescale)(int32_t *sums, Size rows, Size m, Size stride, const float *scales,
+                    const float *steps, int one_step, const float *bias);
+    /* values times per_unit, rounded, cut off at 127. */
+    void (*quantize)(const float *values, int8_t *levels, Size number, float per_unit);
+    void (*cell)(const float *gates, float *hidden, float *cells, Size size); /* in place */
+    void (*add)(float *values, const float *more, Size number);
+    void (*gate)(float *values, const float *of_state, const float *of_sentence, Size size);
+    void (*tanh_add)(float *values, const float *more, Size number);
+    float (*dot)(const float *one, const float *other, Size number);
+    void (*add_scaled)(float *sums, const float *values, float weight, Size number);
+    void (*softmax)(float *values, Size number);
+    float (*log_sum_exp)(const float *values, Size number);
+    float (*highest)(const float *values, Size number);
+    /* Where (value - norm) + total is above a bound, ascending; returns how many there are. */
+    Size (*above)(const float *values, Size number, float norm, float total, float bound,
+                  int32_t *places);
+    void (*layer_norm)(const float *values, const float *gain, const float *bias, float *normed,
+                       Size size, float epsilon);
+} Kernels;
+
+/* The kernels of a kind, or NULL where this processor or this build does not have them. */
+const Kernels *kernels_of(Kind kind);
+/* The kind that a name stands for, or -1. */
+int kind_of(const char *name);
+/* The best kind of this processor. */
+Kind best_kind(void);
+const char *kind_name(Kind kind);
+
+double natural_log(double x); /* the same bits everywhere; x > 0 and finite */
+
+#endif

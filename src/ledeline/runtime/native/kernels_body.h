@@ -1,0 +1,204 @@
+/* The kernels themselves. `kernels.c` includes this once for each kind of processor, with NAME naming
+   the kind and one of the INT8_... macros saying how it multiplies levels.
+
+   A result depends only on its row, never on where the row stands: a source has the same bits in a
+   batch of any size. */
+
+/* e^x, with a relative error below 2e-7; the polynomial is the best of its degree for |r| < ln 2 / 2 */
+static inline float NAME(exp)(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    x = x > 88.0f ? 88.0f : x;
+    float shifted = x * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: its last bits are the nearest integer */
+    float n = shifted - 12582912.0f;
+    float r = x - n * 0.693145752f; /* ln 2 in two parts, the first exact in a product with n */
+    r -= n * 1.42860677e-6f;
+    float p = 0.00138145f;
+    p = p * r + 0.00836875f;
+    p = p * r + 0.04166839f;
+    p = p * r + 0.1666652f;
+    p = p * r + 0.49999993f;
+    p = p * (r * r) + r + 1.0f;
+    union { int32_t bits; float value; } scale;
+    scale.bits = (int32_t)((uint32_t)((int32_t)n + 127) << 23);
+    return p * scale.value;
+}
+
+static inline float NAME(sigmoid)(float x) { return 1.0f / (1.0f + NAME(exp)(-x)); }
+
+static inline float NAME(tanh)(float x) { return 2.0f / (1.0f + NAME(exp)(-2.0f * x)) - 1.0f; }
+
+/* --- products ----------------------------------------------------------------------------------- */
+
+#include "int8_product.h"
+
+static inline ALWAYS_INLINE void NAME(float_block)(const float *restrict weights,
+                                                   const float *restrict values, Size k, float *sums,
+                                                   Size stride, const int rows) {
+    Lanes acc[4];
+    for (int r = 0; r < rows; r++) acc[r] = (Lanes){0};
+    for (Size i = 0; i < k; i++) {
+        Lanes w;
+        memcpy(&w, weights + i * GROUP, sizeof w);
+        for (int r = 0; r < rows; r++) acc[r] += w * values[r * k + i];
+    }
+    for (int r = 0; r < rows; r++) memcpy(sums + r * stride, &acc[r], sizeof acc[r]);
+}
+
+static void NAME(float_product)(const float *weights, const float *values, Size rows, Size k, Size m,
+                                float *sums, Size stride) {
+    for (Size g = 0; g < m / GROUP; g++) {
+        const float *w = weights + g * GROUP * k;
+        Size n = 0;
+        for (; n + 4 <= rows; n += 4)
+            NAME(float_block)(w, values + n * k, k, sums + n * stride + g * GROUP, stride, 4);
+        for (; n < rows; n++)
+            NAME(float_block)(w, values + n * k, k, sums + n * stride + g * GROUP, stride, 1);
+    }
+}
+
+static void NAME(rescale)(int32_t *sums, Size rows, Size m, Size stride, const float *restrict scales,
+                          const float *steps, int one_step, const float *restrict bias) {
+    for (Size n = 0; n < rows; n++) {
+        int32_t *row = sums + n * stride;
+        float step = steps[one_step ? 0 : n];
+        for (Size i = 0; i < m; i++) {
+            union { int32_t sum; float value; } one;
+            one.sum = row[i];
+            one.value = (float)one.sum * scales[i] * step + bias[i];
+            row[i] = one.sum;
+        }
+    }
+}
+
+static void NAME(quantize)(const float *restrict values, int8_t *restrict levels, Size number,
+                           float per_unit) {
+    for (Size i = 0; i < number; i++) {
+        float level = values[i] * per_unit + 128.5f;
+        level = level > 1.0f ? level : 1.0f; /* also what is no number */
+        level = level < 255.0f ? level : 255.0f;
+        levels[i] = (int8_t)((int)level - 128);
+    }
+}
+
+/* --- gates -------------------------------------------------------------------------------------- */
+
+/* An LSTM cell: gates (4 size) in the order input, forget, candidate, output. */
+static void NAME(cell)(const float *restrict g, float *restrict hidden, float *restrict cells,
+                       Size size) {
+    for (Size i = 0; i < size; i++) {
+        float cell = NAME(sigmoid)(g[size + i]) * cells[i] +
+                     NAME(sigmoid)(g[i]) * NAME(tanh)(g[2 * size + i]);
+        cells[i] = cell;
+        hidden[i] = NAME(sigmoid)(g[3 * size + i]) * NAME(tanh)(cell);
+    }
+}
+
+static void NAME(add)(float *restrict values, const float *restrict more, Size number) {
+    for (Size i = 0; i < number; i++) values[i] += more[i];
+}
+
+static void NAME(gate)(float *restrict values, const float *restrict of_state,
+                       const float *restrict of_sentence, Size size) {
+    for (Size i = 0; i < size; i++) values[i] *= NAME(sigmoid)(of_state[i] + of_sentence[i]);
+}
+
+static void NAME(tanh_add)(float *restrict values, const float *restrict more, Size number) {
+    for (Size i = 0; i < number; i++) values[i] = NAME(tanh)(values[i] + more[i]);
+}
+
+/* --- sums --------------------------------------------------------------------------------------- */
+
+/* The sum of sixteen partial sums, always in this order. */
+static inline float NAME(total)(const float *lanes) {
+    float eight[8], four[4];
+    for (int i = 0; i < 8; i++) eight[i] = lanes[i] + lanes[i + 8];
+    for (int i = 0; i < 4; i++) four[i] = eight[i] + eight[i + 4];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+static float NAME(dot)(const float *restrict one, const float *restrict other, Size number) {
+    float lanes[LANES] = {0};
+    Size whole = number / LANES * LANES;
+    for (Size i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += one[i + l] * other[i + l];
+    for (Size i = whole; i < number; i++) lanes[i - whole] += one[i] * other[i];
+    return NAME(total)(lanes);
+}
+
+static void NAME(add_scaled)(float *restrict sums, const float *restrict values, float weight,
+                             Size number) {
+    for (Size i = 0; i < number; i++) sums[i] += weight * values[i];
+}
+
+static float NAME(highest)(const float *values, Size number) {
+    float lanes[LANES], highest = values[0];
+    for (int l = 0; l < LANES; l++) lanes[l] = highest;
+    Size whole = number / LANES * LANES;
+    for (Size i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] = values[i + l] > lanes[l] ? values[i + l] : lanes[l];
+    for (Size i = whole; i < number; i++) highest = values[i] > highest ? values[i] : highest;
+    for (int l = 0; l < LANES; l++) highest = lanes[l] > highest ? lanes[l] : highest;
+    return highest;
+}
+
+static void NAME(softmax)(float *values, Size number) {
+    float highest = NAME(highest)(values, number), lanes[LANES] = {0};
+    for (Size i = 0; i < number; i++) values[i] = NAME(exp)(values[i] - highest);
+    Size whole = number / LANES * LANES;
+    for (Size i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += values[i + l];
+    for (Size i = whole; i < number; i++) lanes[i - whole] += values[i];
+    float total = NAME(total)(lanes);
+    for (Size i = 0; i < number; i++) values[i] /= total;
+}
+
+static float NAME(log_sum_exp)(const float *values, Size number) {
+    float highest = NAME(highest)(values, number), lanes[LANES] = {0};
+    Size whole = number / LANES * LANES;
+    for (Size i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += NAME(exp)(values[i + l] - highest);
+    for (Size i = whole; i < number; i++) lanes[i - whole] += NAME(exp)(values[i] - highest);
+    double total = 0.0;
+    for (int l = 0; l < LANES; l++) total += lanes[l];
+    return highest + (float)natural_log(total);
+}
+
+static Size NAME(above)(const float *values, Size number, float norm, float total, float bound,
+                        int32_t *places) {
+    Size found = 0;
+    for (Size start = 0; start < number; start += 64) {
+        Size stop = start + 64 < number ? start + 64 : number;
+        int any = 0;
+        for (Size i = start; i < stop; i++) any |= (values[i] - norm) + total > bound;
+        if (!any) continue;
+        for (Size i = start; i < stop; i++)
+            if ((values[i] - norm) + total > bound) places[found++] = (int32_t)i;
+    }
+    return found;
+}
+
+static void NAME(layer_norm)(const float *restrict values, const float *restrict gain,
+                             const float *restrict bias, float *restrict normed, Size size,
+                             float epsilon) {
+    float sums[LANES] = {0}, squares[LANES] = {0};
+    Size whole = size / LANES * LANES;
+    for (Size i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++) sums[l] += values[i + l];
+    for (Size i = whole; i < size; i++) sums[i - whole] += values[i];
+    float mean = NAME(total)(sums) / (float)size;
+    for (Size i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++) {
+            float from_mean = values[i + l] - mean;
+            squares[l] += from_mean * from_mean;
+        }
+    for (Size i = whole; i < size; i++) squares[i - whole] += (values[i] - mean) * (values[i] - mean);
+    float scale = 1.0f / sqrtf(NAME(total)(squares) / (float)size + epsilon);
+    for (Size i = 0; i < size; i++) normed[i] = (values[i] - mean) * scale * gain[i] + bias[i];
+}
+
+static const Kernels NAME(kernels) = {
+    KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(rescale),  NAME(quantize),
+    NAME(cell),        NAME(add),          NAME(gate),          NAME(tanh_add), NAME(dot),
+    NAME(add_scaled),  NAME(softmax),      NAME(log_sum_exp),   NAME(highest),  NAME(above),
+    NAME(layer_norm),
+};

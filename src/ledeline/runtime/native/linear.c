@@ -1,0 +1,310 @@
+#include "linear.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/* --- memory ------------------------------------------------------------------------------------- */
+
+#define ALIGNMENT 64
+
+void *keep(Block **blocks, size_t size) {
+    if (size > SIZE_MAX - sizeof(Block) - ALIGNMENT) return NULL;
+    Block *block = calloc(1, size + sizeof(Block) + ALIGNMENT);
+    if (!block) return NULL;
+    block->next = *blocks, *blocks = block;
+    uintptr_t start = (uintptr_t)(block + 1);
+    return (void *)((start + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+}
+
+void release(Block **blocks) {
+    while (*blocks) {
+        Block *next = (*blocks)->next;
+        free(*blocks);
+        *blocks = next;
+    }
+}
+
+void *room(Buffer *buffer, size_t size) {
+    if (buffer->size < size || !buffer->at) {
+        free(buffer->at);
+        size_t wanted = size + size / 4 + ALIGNMENT;
+        buffer->at = malloc(wanted);
+        buffer->size = buffer->at ? wanted : 0;
+    }
+    return buffer->at;
+}
+
+/* --- tensors ------------------------------------------------------------------------------------ */
+
+static int fail(Tensors *tensors, const char *what, const char *name) {
+    snprintf(tensors->error, sizeof tensors->error, "%.120s %s", name, what);
+    return 0;
+}
+
+static const Tensor *find(const Tensors *tensors, const char *name) {
+    for (Size i = 0; i < tensors->number; i++)
+        if (strcmp(tensors->tensors[i].name, name) == 0) return &tensors->tensors[i];
+    return NULL;
+}
+
+int has_tensor(const Tensors *tensors, const char *name) { return find(tensors, name) != NULL; }
+
+const Tensor *tensor_of(Tensors *tensors, const char *name, int dims, Size rows, Size cols) {
+    const Tensor *one = find(tensors, name);
+    if (!one) return fail(tensors, "is missing", name), NULL;
+    if (one->dims != dims || one->rows != rows || one->cols != cols) {
+        char what[120];
+        snprintf(what, sizeof what, "is (%td, %td) but should be (%td, %td)", one->rows, one->cols,
+                 rows, cols);
+        return fail(tensors, what, name), NULL;
+    }
+    return one;
+}
+
+static float half_to_float(uint16_t half) {
+    uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 31, rest = half & 1023;
+    union { uint32_t bits; float value; } one;
+    if (exponent == 0) {
+        one.value = (float)rest * 5.9604644775390625e-8f; /* 2^-24 */
+        one.bits |= sign;
+        return one.value;
+    }
+    one.bits = sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | rest << 13;
+    return one.value;
+}
+
+/* A value of a float tensor; files promise no alignment. */
+static float value_at(const Tensor *tensor, Size place) {
+    if (tensor->stored == STORED_FLOAT16) {
+        uint16_t half;
+        memcpy(&half, (const char *)tensor->values + 2 * place, sizeof half);
+        return half_to_float(half);
+    }
+    float value;
+    memcpy(&value, (const char *)tensor->values + 4 * place, sizeof value);
+    return value;
+}
+
+/* A vector of `number` finite floats, followed by zeros up to `padded`. */
+static float *floats_of(Tensors *tensors, Block **blocks, const Tensor *tensor, Size number,
+                        Size padded) {
+    if (tensor->stored == STORED_INT8) return fail(tensors, "has levels without scales", tensor->name), NULL;
+    float *values = keep(blocks, (size_t)padded * sizeof(float));
+    if (!values) return fail(tensors, "does not fit into memory", tensor->name), NULL;
+    for (Size i = 0; i < number; i++) {
+        values[i] = value_at(tensor, i);
+        if (!isfinite(values[i])) return fail(tensors, "has weights that are not finite numbers", tensor->name), NULL;
+    }
+    return values;
+}
+
+/* The scales of a matrix of levels, or NULL. */
+static const Tensor *scales_of(Tensors *tensors, const char *name, Size rows, Size cols) {
+    char full[160];
+    snprintf(full, sizeof full, "%.140s.scale", name);
+    return tensor_of(tensors, full, 2, rows, cols);
+}
+
+/* --- layers ------------------------------------------------------------------------------------- */
+
+/* One output: its K levels or values, and its scale. */
+typedef struct {
+    const Tensor *matrix, *scales;
+    LayerSource source;
+} Rows;
+
+static float scale_of(const Rows *rows, Size m) {
+    return value_at(rows->scales,
+                    rows->source.transposed ? m : m * rows->source.parts + rows->source.part);
+}
+
+static Size place_of(const LayerSource *source, Size m, Size k) {
+    return source->transposed ? k * source->cols + m : m * source->cols + source->first + k;
+}
+
+static void read_levels(const Rows *rows, Size m, int8_t *levels) {
+    const int8_t *stored = rows->matrix->values;
+    const LayerSource *source = &rows->source;
+    if (!source->transposed)
+        memcpy(levels, stored + place_of(source, m, 0), (size_t)source->k);
+    else
+        for (Size k = 0; k < source->k; k++) levels[k] = stored[place_of(source, m, k)];
+}
+
+static int read_floats(const Rows *rows, Size m, float *values, int8_t *levels) {
+    const LayerSource *source = &rows->source;
+    if (rows->scales) {
+        float scale = scale_of(rows, m);
+        read_levels(rows, m, levels);
+        for (Size k = 0; k < source->k; k++) values[k] = (float)levels[k] * scale;
+        return isfinite(scale);
+    }
+    int finite = 1;
+    for (Size k = 0; k < source->k; k++) {
+        values[k] = value_at(rows->matrix, place_of(source, m, k));
+        finite &= isfinite(values[k]) != 0;
+    }
+    return finite;
+}
+
+/* Levels and scale of an output whose weights are floats. */
+static float quantize_row(const float *values, int8_t *levels, Size k) {
+    float most = 0.0f;
+    for (Size i = 0; i < k; i++) most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
+    float scale = most / MAX_LEVEL;
+    scale = scale < FLT_MIN ? FLT_MIN : scale;
+    for (Size i = 0; i < k; i++) levels[i] = (int8_t)rintf(values[i] / scale);
+    return scale;
+}
+
+static int pack_int8(Linear *layer, Tensors *tensors, Block **blocks, const Rows *rows) {
+    int8_t *packed = keep(blocks, (size_t)layer->stride * (size_t)layer->width);
+    int32_t *sums = keep(blocks, (size_t)layer->stride * sizeof *sums);
+    float *scales = keep(blocks, (size_t)layer->stride * sizeof *scales);
+    int8_t *levels = calloc(1, (size_t)layer->width);
+    float *values = malloc((size_t)layer->width * sizeof *values);
+    int good = packed && sums && scales && levels && values;
+    if (!good) fail(tensors, "does not fit into memory", rows->source.name);
+    for (Size m = 0; good && m < layer->m; m++) {
+        if (rows->scales) {
+            read_levels(rows, m, levels);
+            scales[m] = scale_of(rows, m);
+            good = isfinite(scales[m]);
+        } else {
+            good = read_floats(rows, m, values, levels);
+            scales[m] = good ? quantize_row(values, levels, layer->k) : 0.0f;
+        }
+        if (!good) fail(tensors, "has weights that are not finite numbers", rows->source.name);
+        int8_t *to = packed + m / GROUP * GROUP * layer->width + m % GROUP * QUAD;
+        for (Size k = 0; k < layer->width; k += QUAD) memcpy(to + k * GROUP, levels + k, QUAD);
+        int32_t sum = 0;
+        for (Size k = 0; k < layer->k; k++) sum += levels[k];
+        sums[m] = sum;
+    }
+    free(levels), free(values);
+    layer->levels = packed, layer->row_sums = sums, layer->scales = scales;
+    return good;
+}
+
+static int pack_floats(Linear *layer, Tensors *tensors, Block **blocks, const Rows *rows) {
+    float *packed = keep(blocks, (size_t)layer->stride * (size_t)layer->width * sizeof *packed);
+    float *values = calloc((size_t)layer->width, sizeof *values);
+    int8_t *levels = malloc((size_t)layer->width);
+    int good = packed && values && levels;
+    if (!good) fail(tensors, "does not fit into memory", rows->source.name);
+    for (Size m = 0; good && m < layer->m; m++) {
+        good = read_floats(rows, m, values, levels);
+        if (!good) fail(tensors, "has weights that are not finite numbers", rows->source.name);
+        float *to = packed + m / GROUP * GROUP * layer->width + m % GROUP;
+        for (Size k = 0; k < layer->width; k++) to[k * GROUP] = values[k];
+    }
+    free(values), free(levels);
+    layer->weights = packed;
+    return good;
+}
+
+static int find_rows(Rows *rows, Tensors *tensors, LayerSource source) {
+    rows->source = source;
+    rows->matrix = tensor_of(tensors, source.name, 2, source.rows, source.cols);
+    rows->scales = NULL;
+    if (!rows->matrix) return 0;
+    if (rows->matrix->stored == STORED_INT8) {
+        rows->scales = source.transposed ? scales_of(tensors, source.name, 1, source.cols)
+                                         : scales_of(tensors, source.name, source.rows, source.parts);
+        if (!rows->scales) return 0;
+        if (rows->scales->stored == STORED_INT8) return fail(tensors, "has scales in int8", source.name);
+    }
+    return 1;
+}
+
+#define MAX_WIDTH (1 << 16) /* so that sums of levels fit into 32 bits */
+
+int make_linear(Linear *layer, Tensors *tensors, Block **blocks, LayerSource source, int int8) {
+    Rows rows;
+    if (!find_rows(&rows, tensors, source)) return 0;
+    memset(layer, 0, sizeof *layer);
+    layer->int8 = int8;
+    layer->k = source.k;
+    layer->m = source.transposed ? source.cols : source.rows;
+    layer->width = up(layer->k, QUAD), layer->stride = up(layer->m, GROUP);
+    if (layer->width > MAX_WIDTH) return fail(tensors, "is too wide", source.name);
+    const Tensor *bias = source.bias ? tensor_of(tensors, source.bias, 1, 1, layer->m) : NULL;
+    if (source.bias && !bias) return 0;
+    layer->bias = bias ? floats_of(tensors, blocks, bias, layer->m, layer->stride)
+                       : keep(blocks, (size_t)layer->stride * sizeof(float));
+    if (!layer->bias) return tensors->error[0] ? 0 : fail(tensors, "does not fit into memory", source.name);
+    return int8 ? pack_int8(layer, tensors, blocks, &rows) : pack_floats(layer, tensors, blocks, &rows);
+}
+
+int add_bias(Linear *layer, Tensors *tensors, const char *name) {
+    const Tensor *more = tensor_of(tensors, name, 1, 1, layer->m);
+    if (!more) return 0;
+    if (more->stored == STORED_INT8) return fail(tensors, "has levels without scales", name);
+    float *bias = (float *)layer->bias;
+    for (Size m = 0; m < layer->m; m++) {
+        bias[m] += value_at(more, m);
+        if (!isfinite(bias[m])) return fail(tensors, "has weights that are not finite numbers", name);
+    }
+    return 1;
+}
+
+int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name, Size rows, Size cols,
+               int int8) {
+    LayerSource source = {name, NULL, rows, cols, 0, cols, 0, 1, 0};
+    Rows stored;
+    if (!find_rows(&stored, tensors, source)) return 0;
+    Size width = table->width = up(cols, QUAD);
+    int8_t *levels = keep(blocks, (size_t)rows * (size_t)width);
+    float *scales = keep(blocks, (size_t)rows * sizeof *scales);
+    float *values = keep(blocks, int8 ? (size_t)width * sizeof *values
+                                      : (size_t)rows * (size_t)width * sizeof *values);
+    if (!levels || !scales || !values) return fail(tensors, "does not fit into memory", name);
+    for (Size row = 0; row < rows; row++) {
+        int8_t *to = levels + row * width;
+        if (!read_floats(&stored, row, int8 ? values : values + row * width, to))
+            return fail(tensors, "has weights that are not finite numbers", name);
+        if (int8) scales[row] = stored.scales ? scale_of(&stored, row) : quantize_row(values, to, cols);
+    }
+    table->levels = levels, table->scales = scales, table->values = values;
+    return 1;
+}
+
+/* --- products ----------------------------------------------------------------------------------- */
+
+void as_inputs(const Kernels *kernels, int int8, const float *values, Size from, void *inputs,
+               Size width, Size rows, Size k, float bound) {
+    for (Size n = 0; n < rows; n++) {
+        if (int8)
+            kernels->quantize(values + n * from, (int8_t *)inputs + n * width, k, MAX_LEVEL / bound);
+        else
+            memcpy((float *)inputs + n * width, values + n * from, (size_t)k * sizeof(float));
+    }
+}
+
+#define CHUNK 48 /* rows whose inputs stay in the nearest caches */
+
+int apply(const Kernels *kernels, const Linear *layer, const void *inputs, Size rows,
+          const float *steps, int one_step, float *outputs, Buffer *scratch) {
+    if (!layer->int8) {
+        kernels->float_product(layer->weights, inputs, rows, layer->width, layer->stride, outputs,
+                               layer->stride);
+        for (Size n = 0; n < rows; n++) kernels->add(outputs + n * layer->stride, layer->bias, layer->stride);
+        return 1;
+    }
+    void *wide = room(scratch, (size_t)CHUNK * (size_t)layer->width * 2);
+    if (!wide) return 0;
+    for (Size n = 0; n < rows; n += CHUNK) {
+        Size some = rows - n < CHUNK ? rows - n : CHUNK;
+        int32_t *sums = (int32_t *)(outputs + n * layer->stride);
+        kernels->int8_product(layer->levels, layer->row_sums, (const int8_t *)inputs + n * layer->width,
+                              some, layer->width, layer->stride, sums, layer->stride, wide);
+        kernels->rescale(sums, some, layer->stride, layer->stride, layer->scales,
+                         one_step ? steps : steps + n, one_step, layer->bias);
+    }
+    return 1;
+}

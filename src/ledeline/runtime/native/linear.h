@@ -1,0 +1,86 @@
+/* Weights as they are stored, and linear layers made of them, packed for products. */
+
+#ifndef LEDELINE_LINEAR_H
+#define LEDELINE_LINEAR_H
+
+#include "kernels.h"
+
+typedef enum { STORED_FLOAT32, STORED_FLOAT16, STORED_INT8 } Stored;
+
+/* A tensor of a model file; its values belong to somebody else. */
+typedef struct {
+    const char *name;
+    Stored stored;
+    int dims;        /* 1 or 2 */
+    Size rows, cols; /* a vector is one row */
+    const void *values;
+} Tensor;
+
+typedef struct {
+    const Tensor *tensors;
+    Size number;
+    char error[256]; /* a sentence, if something is wrong */
+} Tensors;
+
+/* The tensor of a name and shape (rows of 1 and dims of 1 for a vector), or NULL with a sentence. */
+const Tensor *tensor_of(Tensors *tensors, const char *name, int dims, Size rows, Size cols);
+int has_tensor(const Tensors *tensors, const char *name);
+
+/* Buffers that are released together. */
+typedef struct Block {
+    struct Block *next;
+} Block;
+void *keep(Block **blocks, size_t size); /* zeroed and aligned; NULL if there is no memory */
+void release(Block **blocks);
+
+/* x W^T + b. In int8, x has levels; else floats. Both are `width` apart, and 0 behind their K values. */
+typedef struct {
+    int int8;
+    Size k, m;          /* inputs, outputs */
+    Size width, stride; /* K rounded up to QUAD, M rounded up to GROUP */
+    const int8_t *levels;
+    const int32_t *row_sums;
+    const float *weights, *scales, *bias;
+} Linear;
+
+/* Some of the columns of a matrix `name`, or its transpose, and a bias (or NULL) as a layer. Stored
+   levels are used as they are; `part` says which column of the scales belongs to these columns. */
+typedef struct {
+    const char *name, *bias;
+    Size rows, cols;      /* of the whole matrix */
+    Size first, k;        /* the columns that are used */
+    int part, parts;      /* of the scales */
+    int transposed;
+} LayerSource;
+
+int make_linear(Linear *layer, Tensors *tensors, Block **blocks, LayerSource source, int int8);
+
+/* A table of words, each a row of levels with a scale, or of floats. */
+typedef struct {
+    Size width; /* QUAD values or more */
+    const int8_t *levels;
+    const float *values, *scales;
+} Table;
+
+int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name, Size rows, Size cols,
+               int int8);
+/* The bias of a layer of `m` outputs becomes its sum with another vector. */
+int add_bias(Linear *layer, Tensors *tensors, const char *name);
+
+/* A growing piece of memory. */
+typedef struct {
+    void *at;
+    size_t size;
+} Buffer;
+void *room(Buffer *buffer, size_t size); /* NULL if there is no memory; what was there is lost */
+
+/* values (rows, k), `from` apart, as inputs of a layer whose rows are `width` apart. */
+void as_inputs(const Kernels *kernels, int int8, const float *values, Size from, void *inputs,
+               Size width, Size rows, Size k, float bound);
+
+/* Inputs (rows, width) -> (rows, stride) floats, `stride` of the layer apart. In int8 a level stands for
+   `steps[row]`, or steps[0] if `one_step`. Returns 0 if there was no memory. */
+int apply(const Kernels *kernels, const Linear *layer, const void *inputs, Size rows,
+          const float *steps, int one_step, float *outputs, Buffer *scratch);
+
+#endif

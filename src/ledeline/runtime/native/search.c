@@ -1,0 +1,399 @@
+#include "search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_AT_ONCE 64 /* whose gates stay in the cache */
+#define STEPS_PER_SOURCE_TOKEN 2
+
+/* --- making a search ---------------------------------------------------------------------------- */
+
+static Size limit_of(Size length, const SearchOptions *options) {
+    Size limit = STEPS_PER_SOURCE_TOKEN * length;
+    if (limit < options->min_length + 1) limit = options->min_length + 1;
+    if (options->max_length >= 0 && limit > options->max_length + 1) limit = options->max_length + 1;
+    return limit;
+}
+
+static int make_beam(Search *search, Beam *beam, Size length, const int32_t *forbidden,
+                     Size num_forbidden) {
+    const Model *model = search->model;
+    size_t k = (size_t)search->options.beam;
+    beam->length = length, beam->limit = limit_of(length, &search->options);
+    beam->size = search->options.beam, beam->num_live = 1, beam->running = 1, beam->cut_off = -1;
+    beam->floats = malloc(2 * (size_t)length * (size_t)model->key.stride * sizeof(float));
+    beam->memory = (Memory){length, beam->floats, beam->floats + length * model->key.stride};
+    beam->slots = malloc(k * sizeof *beam->slots);
+    beam->forbidden = malloc(((size_t)num_forbidden + 1) * sizeof *beam->forbidden);
+    if (!beam->floats || !beam->slots || !beam->forbidden) return 0;
+    beam->slots[0] = -1; /* nothing is written yet */
+    beam->num_forbidden = num_forbidden;
+    if (num_forbidden) memcpy(beam->forbidden, forbidden, (size_t)num_forbidden * sizeof *forbidden);
+    return 1;
+}
+
+static int make_buffers(Search *search) {
+    const Model *model = search->model;
+    size_t k = (size_t)search->options.beam, rows = k * (size_t)search->number;
+    size_t state = (size_t)state_size(model) * sizeof(float);
+    search->before = malloc((size_t)search->number * state);
+    search->words = malloc(rows * sizeof *search->words);
+    search->memories = malloc(rows * sizeof *search->memories);
+    search->parents = malloc(rows * sizeof *search->parents);
+    search->logits = malloc(k * (size_t)model->output.stride * sizeof(float));
+    search->norms = malloc(k * sizeof(float));
+    search->places = malloc(((size_t)model->sizes.vocabulary + k) * sizeof *search->places);
+    search->selected = malloc((k + 1) * sizeof *search->selected);
+    search->beams = calloc((size_t)search->number, sizeof *search->beams);
+    return search->before && search->words && search->memories && search->parents && search->logits &&
+           search->norms && search->places && search->selected && search->beams;
+}
+
+static void start_rows(Search *search) {
+    search->rows = search->number;
+    for (Size n = 0; n < search->number; n++)
+        search->words[n] = BOS, search->memories[n] = &search->beams[n].memory;
+}
+
+int search_init(Search *search, const Model *model, const int32_t *ids, const Size *lengths, Size number,
+                SearchOptions options, int32_t *const *forbidden, const Size *num_forbidden) {
+    memset(search, 0, sizeof *search);
+    search->model = model, search->options = options, search->number = number, search->running = 1;
+    float **memories = malloc((size_t)number * sizeof *memories);
+    int good = memories && make_buffers(search);
+    for (Size n = 0; good && n < number; n++) {
+        good = make_beam(search, &search->beams[n], lengths[n], forbidden ? forbidden[n] : NULL,
+                         forbidden ? num_forbidden[n] : 0);
+        memories[n] = search->beams[n].floats;
+    }
+    good = good && encode_sources(model, ids, lengths, number, memories, search->before, &search->work);
+    free(memories);
+    if (good) start_rows(search);
+    else search_release(search);
+    return good;
+}
+
+static void release_beam(Beam *beam) {
+    free(beam->floats), free(beam->nodes), free(beam->slots), free(beam->finished), free(beam->forbidden);
+}
+
+void search_release(Search *search) {
+    for (Size n = 0; search->beams && n < search->number; n++) release_beam(&search->beams[n]);
+    for (Size n = 0; n < search->num_seen; n++) free(search->seen[n].states), free(search->seen[n].rows);
+    free(search->beams), free(search->before), free(search->after), free(search->words);
+    free(search->memories), free(search->parents), free(search->logits), free(search->norms);
+    free(search->places), free(search->selected), free(search->seen);
+    work_release(&search->work);
+    memset(search, 0, sizeof *search);
+}
+
+/* --- what must not be written ------------------------------------------------------------------- */
+
+/* The words of a hypothesis into `words` (J), from the first. */
+static void words_of(const Beam *beam, int32_t node, int32_t *words) {
+    for (; node >= 0; node = beam->nodes[node].parent) words[beam->nodes[node].step] = beam->nodes[node].word;
+}
+
+/* Rule out what would repeat an n-gram of a hypothesis. */
+static void ban_repeats(const Search *search, const Beam *beam, int32_t node, int32_t *words, float *row) {
+    Size size = search->options.block_ngrams, written = search->steps;
+    if (written < size) return;
+    words_of(beam, node, words);
+    const int32_t *last = words + written - size + 1;
+    for (Size i = 0; i + size <= written; i++)
+        if (memcmp(words + i, last, (size_t)(size - 1) * sizeof *words) == 0)
+            row[words[i + size - 1]] = -INFINITY;
+}
+
+static void ban_words(const Search *search, const Beam *beam, float *row) {
+    const SearchOptions *options = &search->options;
+    if (search->steps == options->max_length) { /* only the end is left */
+        float end = row[EOS];
+        for (Size v = 0; v < search->model->sizes.vocabulary; v++) row[v] = -INFINITY;
+        row[EOS] = end;
+    }
+    row[PAD] = row[BOS] = -INFINITY;
+    if (options->forbid_unknown) row[UNK] = -INFINITY;
+    if (search->steps < options->min_length) row[EOS] = -INFINITY;
+    for (Size i = 0; i < beam->num_forbidden; i++) row[beam->forbidden[i]] = -INFINITY;
+}
+
+/* Whether two hypotheses end in the same words, C - 1 of them. */
+static int same_end(const Beam *beam, int32_t one, int32_t other, Size number) {
+    for (; number > 0 && one != other; number--) {
+        if (one < 0 || other < 0 || beam->nodes[one].word != beam->nodes[other].word) return 0;
+        one = beam->nodes[one].parent, other = beam->nodes[other].parent;
+    }
+    return 1;
+}
+
+static float total_of(const Beam *beam, Size slot) {
+    return beam->slots[slot] < 0 ? 0.0f : beam->nodes[beam->slots[slot]].total;
+}
+
+/* Of two slots of a group, rule out the worse extension by each word; of equal ones the later. */
+static void keep_better(const Search *search, const Beam *beam, Size first, Size second) {
+    Size stride = search->model->output.stride;
+    float *one = search->logits + first * stride, *other = search->logits + second * stride;
+    for (Size v = 0; v < search->model->sizes.vocabulary; v++) {
+        float a = (one[v] - search->norms[first]) + total_of(beam, first);
+        float b = (other[v] - search->norms[second]) + total_of(beam, second);
+        if (b > a) one[v] = -INFINITY;
+        else other[v] = -INFINITY;
+    }
+}
+
+static void recombine(const Search *search, const Beam *beam) {
+    for (Size second = 1; second < beam->num_live; second++)
+        for (Size first = 0; first < second; first++)
+            if (same_end(beam, beam->slots[first], beam->slots[second], search->options.recombine - 1))
+                keep_better(search, beam, first, second);
+}
+
+/* --- a step ------------------------------------------------------------------------------------- */
+
+/* Put a candidate into its place among the best. */
+static Size insert(Node *best, Size found, Size most, Node candidate) {
+    Size at = found < most ? found++ : most - 1;
+    for (; at > 0 && best[at - 1].total < candidate.total; at--) best[at] = best[at - 1];
+    best[at] = candidate;
+    return found;
+}
+
+/* The best extensions of a beam's hypotheses into search->selected; returns how many. */
+static Size select_best(Search *search, const Beam *beam) {
+    const Model *model = search->model;
+    Size found = 0, most = beam->size;
+    float least = -INFINITY;
+    for (Size slot = 0; slot < beam->num_live; slot++) {
+        const float *row = search->logits + slot * model->output.stride;
+        float norm = search->norms[slot], total = total_of(beam, slot);
+        Size number = model->kernels->above(row, model->sizes.vocabulary, norm, total, least, search->places);
+        for (Size i = 0; i < number; i++) {
+            int32_t word = search->places[i];
+            float value = (row[word] - norm) + total;
+            if (!(value > least)) continue;
+            Node node = {beam->slots[slot], word, (int32_t)slot, (int32_t)search->steps, value};
+            found = insert(search->selected, found, most, node);
+            if (found == most) least = search->selected[most - 1].total;
+        }
+    }
+    return found;
+}
+
+/* Logits and what may not be written, for the rows of a beam. */
+static int score(Search *search, Beam *beam, Size first) {
+    const Model *model = search->model;
+    Size stride = model->output.stride, size = state_size(model);
+    if (!logits(model, &model->output, search->after + first * size, beam->num_live, search->logits, &search->work))
+        return 0;
+    int32_t *words = room(&search->work.steps, ((size_t)search->steps + 1) * sizeof *words);
+    if (!words) return 0;
+    for (Size slot = 0; slot < beam->num_live; slot++) {
+        float *row = search->logits + slot * stride;
+        search->norms[slot] = model->kernels->log_sum_exp(row, model->sizes.vocabulary);
+        ban_words(search, beam, row);
+        if (search->options.block_ngrams) ban_repeats(search, beam, beam->slots[slot], words, row);
+    }
+    if (search->options.recombine) recombine(search, beam);
+    return 1;
+}
+
+static int add_nodes(Beam *beam, const Node *nodes, Size number) {
+    if (beam->num_nodes + number > beam->max_nodes) {
+        Size most = 2 * beam->max_nodes + number;
+        Node *more = realloc(beam->nodes, (size_t)most * sizeof *more);
+        if (!more) return 0;
+        beam->nodes = more, beam->max_nodes = most;
+    }
+    memcpy(beam->nodes + beam->num_nodes, nodes, (size_t)number * sizeof *nodes);
+    beam->num_nodes += number;
+    return 1;
+}
+
+static int add_finished(Beam *beam, int32_t node, double score) {
+    Finished *more = realloc(beam->finished, ((size_t)beam->num_finished + 1) * sizeof *more);
+    if (!more) return 0;
+    beam->finished = more;
+    beam->finished[beam->num_finished++] = (Finished){node, score};
+    return 1;
+}
+
+/* Finished headlines keep their places: the K best of them and of the new nodes stay, by mean
+   log-probability. Of equals, those that finished before go first. Marks the others' totals. */
+static void compete(const Search *search, Beam *beam, Node *nodes, Size number) {
+    Size kept = 0, places = search->options.beam, n = beam->num_finished;
+    for (Size i = 0; i < n; i++) {
+        Size better = 0;
+        for (Size j = 0; j < n; j++)
+            better += beam->finished[j].score > beam->finished[i].score ||
+                      (j < i && beam->finished[j].score == beam->finished[i].score);
+        for (Size j = 0; j < number; j++)
+            better += (double)nodes[j].total / (double)(search->steps + 1) > beam->finished[i].score;
+        if (better < places) search->places[kept++] = (int32_t)i;
+    }
+    Size stay = 0;
+    for (Size j = 0; j < number; j++) { /* nodes are ranked: those after one that goes go, too */
+        double own = (double)nodes[j].total / (double)(search->steps + 1);
+        Size better = j;
+        for (Size i = 0; i < n; i++) better += beam->finished[i].score >= own;
+        if (better < places) stay = j + 1;
+    }
+    for (Size j = stay; j < number; j++) nodes[j].total = -INFINITY;
+    for (Size i = 0; i < kept; i++) beam->finished[i] = beam->finished[search->places[i]];
+    beam->num_finished = kept;
+}
+
+/* Whether no unfinished hypothesis can get into the n-best list any more. Its cost cannot fall, and its
+   length is at most the limit. */
+static int is_settled(const Search *search, const Beam *beam) {
+    Size n_best = search->options.n_best, better = 0;
+    if (beam->num_finished < n_best || !beam->num_live) return 0;
+    double highest = -INFINITY;
+    for (Size slot = 0; slot < beam->num_live; slot++)
+        highest = total_of(beam, slot) > highest ? total_of(beam, slot) : highest;
+    double bound = highest / (double)beam->limit;
+    for (Size i = 0; i < beam->num_finished; i++) better += beam->finished[i].score >= bound;
+    return better >= n_best;
+}
+
+/* Take over what was selected: finished headlines leave, the others are the next slots. `first` is the
+   beam's first row now, `row` its first row at the next step; returns the number of rows after it, or
+   -1 if there was no memory. */
+static Size take_over(Search *search, Beam *beam, Size number, Size first, Size row) {
+    Node *selected = search->selected;
+    int32_t base = (int32_t)beam->num_nodes;
+    Size done = search->steps + 1;
+    if (!add_nodes(beam, selected, number)) return -1;
+    if (search->options.keep_finished) compete(search, beam, selected, number);
+    beam->num_live = 0;
+    for (Size i = 0; i < number; i++) {
+        if (selected[i].total == -INFINITY) continue;
+        if (selected[i].word == EOS) {
+            if (!add_finished(beam, base + (int32_t)i, (double)selected[i].total / (double)done)) return -1;
+            if (!search->options.keep_finished) beam->size--;
+            continue;
+        }
+        if (done >= beam->limit) {
+            if (beam->cut_off < 0) beam->cut_off = base + (int32_t)i;
+            continue;
+        }
+        search->parents[row + beam->num_live] = first + selected[i].slot;
+        beam->slots[beam->num_live++] = base + (int32_t)i;
+    }
+    if (search->options.stop_early && is_settled(search, beam)) beam->num_live = 0;
+    beam->running = beam->num_live > 0;
+    return row + beam->num_live;
+}
+
+/* Keep z of all rows, for a verifier. */
+static int see(Search *search) {
+    const SearchOptions *options = &search->options;
+    if (!options->keep_states || (options->max_states >= 0 && search->num_seen >= options->max_states)) return 1;
+    SeenStep *more = realloc(search->seen, ((size_t)search->num_seen + 1) * sizeof *more);
+    if (!more) return 0;
+    search->seen = more;
+    Size h = search->model->sizes.hidden, size = state_size(search->model), row = 0;
+    SeenStep *seen = &search->seen[search->num_seen];
+    seen->states = malloc((size_t)search->rows * (size_t)h * sizeof(float));
+    seen->rows = malloc((size_t)search->number * sizeof *seen->rows);
+    if (!seen->states || !seen->rows) return free(seen->states), free(seen->rows), 0;
+    search->num_seen++;
+    for (Size n = 0; n < search->number; n++) {
+        seen->rows[n] = search->beams[n].running ? row : -1;
+        if (search->beams[n].running) row += search->beams[n].num_live;
+    }
+    for (Size n = 0; n < search->rows; n++)
+        memcpy(seen->states + n * h, search->after + n * size, (size_t)h * sizeof(float));
+    return 1;
+}
+
+static int advance_rows(Search *search) {
+    Size size = state_size(search->model);
+    float bound = search->steps ? 1.0f : FIRST_BOUND;
+    for (Size n = 0; n < search->rows; n += ROWS_AT_ONCE) {
+        Size some = search->rows - n < ROWS_AT_ONCE ? search->rows - n : ROWS_AT_ONCE;
+        if (!decoder_step(search->model, search->words + n, search->memories + n, search->before + n * size,
+                     search->after + n * size, some, bound, NULL, &search->work))
+            return 0;
+    }
+    return 1;
+}
+
+/* The rows of the next step, each with the state of its parent. */
+static int next_rows(Search *search, Size rows) {
+    size_t size = (size_t)state_size(search->model);
+    float *next = malloc(((size_t)rows * size + 1) * sizeof *next);
+    if (!next) return 0;
+    for (Size n = 0; n < rows; n++)
+        memcpy(next + (size_t)n * size, search->after + (size_t)search->parents[n] * size, size * sizeof *next);
+    free(search->before);
+    search->before = next;
+    search->rows = 0;
+    for (Size n = 0; n < search->number; n++) {
+        const Beam *beam = &search->beams[n];
+        for (Size slot = 0; beam->running && slot < beam->num_live; slot++) {
+            search->words[search->rows] = beam->nodes[beam->slots[slot]].word;
+            search->memories[search->rows++] = &beam->memory;
+        }
+    }
+    return 1;
+}
+
+int search_step(Search *search) {
+    free(search->after);
+    search->after = malloc(((size_t)search->rows * (size_t)state_size(search->model) + 1) * sizeof(float));
+    if (!search->after || !advance_rows(search) || !see(search)) return 0;
+    Size first = 0, row = 0;
+    for (Size n = 0; n < search->number; n++) {
+        Beam *beam = &search->beams[n];
+        if (!beam->running) continue;
+        Size live = beam->num_live;
+        if (!score(search, beam, first)) return 0;
+        row = take_over(search, beam, select_best(search, beam), first, row);
+        if (row < 0) return 0;
+        first += live;
+    }
+    search->steps++;
+    search->running = row > 0;
+    return next_rows(search, row);
+}
+
+void search_give_up(Search *search, Size source) {
+    Beam *given_up = &search->beams[source];
+    if (!given_up->running) return;
+    size_t size = (size_t)state_size(search->model);
+    Size first = 0, live = given_up->num_live;
+    for (Size n = 0; n < source; n++) first += search->beams[n].running ? search->beams[n].num_live : 0;
+    Size rest = search->rows - first - live;
+    memmove(search->before + (size_t)first * size, search->before + (size_t)(first + live) * size,
+            (size_t)rest * size * sizeof(float));
+    memmove(search->words + first, search->words + first + live, (size_t)rest * sizeof *search->words);
+    memmove(search->memories + first, search->memories + first + live,
+            (size_t)rest * sizeof *search->memories);
+    search->rows -= live;
+    given_up->running = 0, given_up->num_live = 0;
+    free(given_up->floats);
+    given_up->floats = NULL, given_up->memory = (Memory){0, NULL, NULL};
+    search->running = search->rows > 0;
+}
+
+/* --- what was found ----------------------------------------------------------------------------- */
+
+Size search_best(const Search *search, Size source, int32_t *nodes) {
+    const Beam *beam = &search->beams[source];
+    Size found = 0, most = search->options.n_best;
+    for (Size i = 0; i < beam->num_finished; i++) {
+        Size at = found < most ? found++ : most;
+        /* places of equal scores stay as they finished */
+        while (at > 0 && beam->finished[nodes[at - 1]].score < beam->finished[i].score) {
+            if (at < most) nodes[at] = nodes[at - 1];
+            at--;
+        }
+        if (at < most) nodes[at] = (int32_t)i;
+    }
+    for (Size i = 0; i < found; i++) nodes[i] = beam->finished[nodes[i]].node;
+    if (!found && beam->cut_off >= 0) nodes[found++] = -1 - beam->cut_off;
+    return found;
+}

@@ -1,0 +1,259 @@
+/* `Search(model, sources, ...)`: a beam search that is carried on step by step. */
+
+#include "search.h"
+#include "types.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    Search search;
+    PyObject *model;
+    PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
+    int made;
+} SearchObject;
+
+static int parse(PyObject *arguments, PyObject *keywords, PyObject **model, PyObject **sources,
+                 SearchOptions *o, PyObject **forbidden) {
+    static char *names[] = {"model", "sources", "beam", "n_best", "min_length", "max_length", "block_ngrams", "recombine",
+                            "keep_finished", "forbid_unknown", "stop_early", "keep_states", "max_states", "forbidden", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOnnnnnnppppnO", names, model, sources, &o->beam, &o->n_best,
+                                     &o->min_length, &o->max_length, &o->block_ngrams, &o->recombine, &o->keep_finished,
+                                     &o->forbid_unknown, &o->stop_early, &o->keep_states, &o->max_states, forbidden))
+        return 0;
+    if (o->beam < 1 || o->beam > 1 << 20 || o->n_best < 1 || o->n_best > o->beam || o->min_length < 0 ||
+        o->min_length > 1 << 20 || o->block_ngrams < 0 || o->recombine < 0) {
+        PyErr_SetString(PyExc_ValueError, "the options of the search are not possible");
+        return 0;
+    }
+    return 1;
+}
+
+/* Begin the search; the lists are those of the sources and of what is forbidden. */
+static int begin(SearchObject *own, const Model *model, const IdLists *sources, const IdLists *forbidden,
+                 SearchOptions options) {
+    Size total = 0;
+    for (Size n = 0; n < sources->number; n++) total += sources->lengths[n];
+    int32_t *ids = malloc(((size_t)total + 1) * sizeof *ids);
+    if (!ids) return 0;
+    for (Size n = 0, at = 0; n < sources->number; at += sources->lengths[n++])
+        memcpy(ids + at, sources->ids[n], (size_t)sources->lengths[n] * sizeof *ids);
+    int good = search_init(&own->search, model, ids, sources->lengths, sources->number, options,
+                           forbidden->number ? forbidden->ids : NULL, forbidden->lengths);
+    free(ids);
+    return good;
+}
+
+static int search_object_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    SearchObject *own = (SearchObject *)self;
+    PyObject *model, *sources, *forbidden;
+    SearchOptions options;
+    IdLists ids, never = {0};
+    if (own->made) return PyErr_SetString(PyExc_TypeError, "a Search is made once"), -1;
+    if (!parse(arguments, keywords, &model, &sources, &options, &forbidden)) return -1;
+    ModelObject *of = model_of(model);
+    if (!of || !id_lists_of(sources, of->model.sizes.vocabulary, 1, &ids)) return -1;
+    if (forbidden != Py_None && !id_lists_of(forbidden, of->model.sizes.vocabulary, 0, &never)) return drop_id_lists(&ids), -1;
+    if (!ids.number || (never.number && never.number != ids.number)) {
+        PyErr_SetString(PyExc_ValueError, "a search needs sources, and as many lists of forbidden words");
+        return drop_id_lists(&ids), drop_id_lists(&never), -1;
+    }
+    own->lock = PyThread_allocate_lock();
+    Py_BEGIN_ALLOW_THREADS
+    own->made = own->lock && begin(own, &of->model, &ids, &never, options);
+    Py_END_ALLOW_THREADS
+    if (own->made) own->model = Py_NewRef(model);
+    else PyErr_NoMemory();
+    drop_id_lists(&ids), drop_id_lists(&never);
+    return own->made ? 0 : -1;
+}
+
+static void search_dealloc(PyObject *self) {
+    SearchObject *own = (SearchObject *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (own->made) search_release(&own->search);
+    if (own->lock) PyThread_free_lock(own->lock);
+    Py_XDECREF(own->model);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static Search *enter(PyObject *self) {
+    SearchObject *own = (SearchObject *)self;
+    if (!own->made) return PyErr_SetString(PyExc_ValueError, "the search was not begun"), NULL;
+    if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
+        return PyErr_SetString(PyExc_RuntimeError, "another thread uses this search"), NULL;
+    return &own->search;
+}
+
+static void leave(PyObject *self) { PyThread_release_lock(((SearchObject *)self)->lock); }
+
+static PyObject *step(PyObject *self, PyObject *none) {
+    (void)none;
+    Search *search = enter(self);
+    if (!search) return NULL;
+    int good = 1;
+    Py_BEGIN_ALLOW_THREADS
+    if (search->running) good = search_step(search);
+    Py_END_ALLOW_THREADS
+    if (!good) search->running = 0;
+    leave(self);
+    return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
+static PyObject *give_up(PyObject *self, PyObject *sources) {
+    Size number;
+    int32_t *ids = ids_of(sources, ((SearchObject *)self)->search.number, &number);
+    if (!ids) return NULL;
+    Search *search = enter(self);
+    if (search) {
+        for (Size i = 0; i < number; i++) search_give_up(search, ids[i]);
+        leave(self);
+    }
+    free(ids);
+    return search ? Py_NewRef(Py_None) : NULL;
+}
+
+/* A headline: (ids, cost, truncated, slots, logs). */
+static PyObject *headline(const Beam *beam, int32_t node) {
+    int truncated = node < 0;
+    int32_t last = truncated ? -1 - node : node;
+    Size steps = beam->nodes[last].step + 1, length = steps - !truncated;
+    PyObject *ids = PyTuple_New(length), *slots = PyTuple_New(steps), *logs = PyTuple_New(steps);
+    for (int32_t at = last; ids && slots && logs && at >= 0; at = beam->nodes[at].parent) {
+        const Node *one = &beam->nodes[at];
+        double before = one->parent < 0 ? 0.0 : (double)beam->nodes[one->parent].total;
+        PyObject *word = PyLong_FromLong(one->word), *slot = PyLong_FromLong(one->slot);
+        PyObject *log = PyFloat_FromDouble((double)one->total - before);
+        if (!word || !slot || !log) return NULL;
+        if (one->step < length) PyTuple_SetItem(ids, one->step, word);
+        else Py_DECREF(word);
+        PyTuple_SetItem(slots, one->step, slot), PyTuple_SetItem(logs, one->step, log);
+    }
+    if (!ids || !slots || !logs) return NULL;
+    return Py_BuildValue("(NdNNN)", ids, -(double)beam->nodes[last].total, PyBool_FromLong(truncated), slots, logs);
+}
+
+static PyObject *list_of(const Search *search, Size source, int32_t *nodes) {
+    PyObject *list = PyList_New(0);
+    Size number = search_best(search, source, nodes);
+    for (Size i = 0; list && i < number; i++) {
+        PyObject *one = headline(&search->beams[source], nodes[i]);
+        if (!one || PyList_Append(list, one) < 0) Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
+static PyObject *hypotheses(PyObject *self, PyObject *none) {
+    (void)none;
+    Search *search = enter(self);
+    if (!search) return NULL;
+    PyObject *lists = PyList_New(0);
+    int32_t *nodes = malloc((size_t)search->options.n_best * sizeof *nodes);
+    for (Size n = 0; lists && n < search->number; n++) {
+        PyObject *one = nodes ? list_of(search, n, nodes) : PyErr_NoMemory();
+        if (!one || PyList_Append(lists, one) < 0) Py_CLEAR(lists);
+        Py_XDECREF(one);
+    }
+    free(nodes);
+    leave(self);
+    return lists;
+}
+
+/* values(source): what attention mixes, (I, H) floats as bytes. */
+static PyObject *values(PyObject *self, PyObject *number) {
+    Size source = PyLong_AsSsize_t(number);
+    if (source == -1 && PyErr_Occurred()) return NULL;
+    Search *search = enter(self);
+    if (!search) return NULL;
+    PyObject *bytes = NULL;
+    if (source < 0 || source >= search->number || !search->beams[source].floats)
+        PyErr_SetString(PyExc_ValueError, "there is no such source");
+    else {
+        const Memory *memory = &search->beams[source].memory;
+        Size h = search->model->sizes.hidden, stride = search->model->key.stride;
+        bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
+        for (Size i = 0; bytes && i < memory->length; i++)
+            memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
+    }
+    leave(self);
+    return bytes;
+}
+
+static int place_state(const Search *search, Size source, Size j, Size slot, float *to) {
+    if (j >= search->num_seen) return 1;
+    Size h = search->model->sizes.hidden, first = search->seen[j].rows[source];
+    if (first < 0 || slot >= search->options.beam) return 0;
+    memcpy(to, search->seen[j].states + (first + slot) * h, (size_t)h * sizeof *to);
+    return 1;
+}
+
+/* states(source, slots, steps): z of some headlines of a source, given by the slots of their steps:
+   (N, steps, H) floats as bytes, 0 behind their last step. */
+static PyObject *states(PyObject *self, PyObject *arguments) {
+    Size source, steps;
+    PyObject *paths, *bytes = NULL;
+    IdLists lists;
+    if (!PyArg_ParseTuple(arguments, "nOn", &source, &paths, &steps) ||
+        !id_lists_of(paths, ((SearchObject *)self)->search.options.beam, 0, &lists))
+        return NULL;
+    Search *search = enter(self);
+    int good = search && source >= 0 && source < search->number && steps >= 0 && steps <= search->num_seen;
+    if (good) {
+        Size h = search->model->sizes.hidden;
+        bytes = PyBytes_FromStringAndSize(NULL, lists.number * steps * h * (Size)sizeof(float));
+        float *to = bytes ? (float *)PyBytes_AsString(bytes) : NULL;
+        if (to) memset(to, 0, (size_t)(lists.number * steps * h) * sizeof *to);
+        for (Size n = 0; to && n < lists.number; n++)
+            for (Size j = 0; good && j < steps && j < lists.lengths[n]; j++)
+                good = place_state(search, source, j, lists.ids[n][j], to + (n * steps + j) * h);
+    }
+    if (search) leave(self);
+    if (search && !good) {
+        Py_CLEAR(bytes);
+        PyErr_SetString(PyExc_ValueError, "these steps were not seen");
+    }
+    drop_id_lists(&lists);
+    return bytes;
+}
+
+static PyObject *get_running(PyObject *self, void *none) {
+    (void)none;
+    return PyBool_FromLong(((SearchObject *)self)->search.running);
+}
+
+static PyObject *get_num_seen(PyObject *self, void *none) {
+    (void)none;
+    return PyLong_FromSsize_t(((SearchObject *)self)->search.num_seen);
+}
+
+static PyGetSetDef attributes[] = {
+    {"running", get_running, NULL, "Whether there is a step left.", NULL},
+    {"num_seen", get_num_seen, NULL, "How many steps' states were kept.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef methods[] = {
+    {"step", step, METH_NOARGS, "Extend every hypothesis by a word."},
+    {"give_up", give_up, METH_O, "Search no further for these sources."},
+    {"hypotheses", hypotheses, METH_NOARGS, "The n-best list of each source."},
+    {"values", values, METH_O, "What attention mixes for a source."},
+    {"states", states, METH_VARARGS, "What was seen while headlines were written."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyObject *make_search_type(PyObject *module) {
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "A beam search of several sources."},
+        {Py_tp_init, search_object_init},
+        {Py_tp_new, PyType_GenericNew},
+        {Py_tp_dealloc, search_dealloc},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, attributes},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {"ledeline.runtime._runtime.Search", sizeof(SearchObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    return PyType_FromModuleAndSpec(module, &spec, NULL);
+}

@@ -1,0 +1,61 @@
+/* The verifier: whether a lede supports its headlines. What `ledeline.model.verifier` computes, for
+   one lede at a time.
+
+   Legend: I lede sub-words, N headlines, J sub-words, G generator size, D size, H heads. */
+
+#ifndef LEDELINE_VERIFIER_H
+#define LEDELINE_VERIFIER_H
+
+#include "linear.h"
+
+#define NUM_LABELS 4
+#define NUM_ERROR_KINDS 10
+
+typedef struct {
+    Size vocabulary, size, heads, layers, embedding_size, generator_size;
+} VerifierShape;
+
+/* In int8, inputs are cut off at a bound; a level stands for `step`. */
+typedef struct {
+    Linear linear;
+    float bound, step;
+} BoundedLinear;
+
+typedef struct {
+    const float *gain, *bias;
+} Norm;
+
+typedef struct {
+    Norm attention_norm, hidden_norm;
+    BoundedLinear lede_key_value, query_key_value, mix, up, down;
+} VerifierLayer;
+
+typedef struct Verifier {
+    VerifierShape shape;
+    const Kernels *kernels;
+    Block *blocks;
+    const float *classes; /* sub-words of a class are taken as the same word; 0 matches none */
+    Table embedding;
+    BoundedLinear lede, lede_word, at, before, behind, skipped;
+    BoundedLinear word_before, word_behind, words_skipped;
+    BoundedLinear state_before, state_after, word, scalars;
+    BoundedLinear pool, label_output, doubt_output, kind_output;
+    Norm lede_norm, norm;
+    VerifierLayer *layers;
+} Verifier;
+
+/* `bounds` are those of the linear layers of these names; with `int8`, these layers multiply in
+   int8, and others in floats. Returns 0 with a sentence in tensors->error if something is wrong, or
+   without one if there was no memory. */
+int verifier_init(Verifier *v, Tensors *tensors, VerifierShape shape, const char *const *names,
+                  const float *bounds, Size num_bounds, int int8, const Kernels *kernels);
+void verifier_release(Verifier *v);
+
+/* source (I) with I > 0, values (I, G), headlines (N, J) padded with 0, states (N, J + 1, G), logs
+   (N, J + 1) -> labels (N, 4), doubts (N, J), kinds (N, 10), all before softmax and sigmoid. Ids
+   must be in the vocabulary. Returns 0 if there was no memory. Several threads may use one verifier. */
+int verifier_judge(const Verifier *v, const int32_t *source, Size num_source, const float *values,
+                   Size num_headlines, Size width, const int32_t *headlines, const float *states,
+                   const float *logs, float *labels, float *doubts, float *kinds);
+
+#endif

@@ -1,0 +1,104 @@
+"""Files of weights (safetensors), mapped into memory and checked, so that no file can do harm.
+
+A file is the length of its header (8 bytes, little-endian), the header in JSON, and the values. The
+header has for each tensor its type, its shape, and where its values begin and end.
+"""
+
+import json
+import math
+import mmap
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ledeline.core.errors import ModelError
+
+SIZES: Final = {"F32": 4, "F16": 2, "I8": 1}  # bytes of a value
+NAMES: Final = {"F32": "float32", "F16": "float16", "I8": "int8"}
+_MAX_HEADER: Final = 2**24  # bytes
+_LENGTH: Final = 8
+
+
+class StoredTensor(NamedTuple):
+    """A tensor as a file has it."""
+
+    dtype: str  # a key of `SIZES`
+    shape: tuple[int, ...]
+    values: memoryview | bytes
+
+    def __str__(self) -> str:
+        return f"{NAMES[self.dtype]} {self.shape}"
+
+
+Tensors: TypeAlias = dict[str, StoredTensor]
+
+
+def read_tensors(path: Path) -> Tensors:
+    """All tensors of a file; their values stay in the file until they are used."""
+    try:
+        with path.open("rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise ModelError(f"{path} is damaged: it is empty") from None
+    try:
+        return _tensors(data)
+    except _Damage as damage:
+        raise ModelError(f"{path} is damaged: {damage}") from None
+
+
+class _Damage(Exception):
+    """What is wrong with a file."""
+
+
+def _tensors(data: memoryview) -> Tensors:
+    header, values = _split(data)
+    tensors = {}
+    ends = []
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        dtype, shape, begin, end = _entry(name, entry, len(values))
+        ends.append((begin, end))
+        own = values[begin:end]
+        aligned = (data.nbytes - values.nbytes + begin) % SIZES[dtype] == 0
+        tensors[name] = StoredTensor(dtype, shape, own if aligned else bytes(own))
+    at = 0
+    for begin, end in sorted(ends):
+        if begin != at:
+            raise _Damage("its tensors overlap, or have gaps between them")
+        at = end
+    if at != len(values):
+        raise _Damage(f"it has {len(values)} bytes of values, but {at} in its header")
+    return tensors
+
+
+def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:
+    """The header, and the values."""
+    if len(data) < _LENGTH:
+        raise _Damage("it is too short")
+    size = int.from_bytes(data[:_LENGTH], "little")
+    if size > min(_MAX_HEADER, len(data) - _LENGTH):
+        raise _Damage("its header is longer than the file, or than any header")
+    try:
+        header = json.loads(bytes(data[_LENGTH : _LENGTH + size]).decode())
+    except (ValueError, RecursionError):
+        raise _Damage("its header is not JSON") from None
+    if not isinstance(header, dict):
+        raise _Damage("its header is not a table")
+    return header, data[_LENGTH + size :]
+
+
+def _entry(name: str, entry: Any, num_bytes: int) -> tuple[str, tuple[int, ...], int, int]:
+    """The type, the shape and the place of a tensor."""
+    try:
+        dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        raise _Damage(f"{name} has no type, shape and place") from None
+    if dtype not in list(SIZES):
+        raise _Damage(f"{name} has the type {dtype!r}, which is none of {', '.join(SIZES)}")
+    if not all(type(one) is int and 0 <= one <= num_bytes for one in (*shape, begin, end)):
+        raise _Damage(f"{name} has the shape {shape} at {begin} to {end}")
+    if end - begin != math.prod(shape) * SIZES[dtype]:
+        raise _Damage(f"{name} has {end - begin} bytes, which are not those of its shape {shape}")
+    return dtype, shape, begin, end

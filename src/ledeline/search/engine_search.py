@@ -1,0 +1,79 @@
+"""The beam search of the engine in C; it finds what `BeamSearch` finds."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from ledeline.config.search import SearchConfig
+from ledeline.runtime.engine import Engine
+from ledeline.runtime.extension import extension
+from ledeline.search.hypothesis import Hypothesis, SearchPath
+
+
+class SeenHeadlines(NamedTuple):
+    """What the engine saw while it wrote headlines of a source, all in float32."""
+
+    values: bytes  # (I, H): what attention mixes
+    states: bytes  # (N, steps, H): z of each step, 0 behind the last
+    steps: int
+
+
+class EngineSearch:
+    """A search that is carried on step by step. Making one encodes the sources.
+
+    With `forbidden`, some ids for each source, these are never written. With `keep_states`, what
+    the engine saw in the first so many steps can be asked for afterwards.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        sources: Sequence[Sequence[int]],
+        config: SearchConfig,
+        forbidden: Sequence[Sequence[int]] | None = None,
+        *,
+        keep_states: int = 0,
+    ) -> None:
+        options = asdict(config)
+        options["max_length"] = -1 if config.max_length is None else config.max_length
+        options["block_ngrams"] = config.block_ngrams or 0
+        options["recombine"] = config.recombine or 0
+        self._native: Any = extension().Search(
+            engine.native,
+            list(sources),
+            **options,
+            keep_states=keep_states > 0,
+            max_states=keep_states,
+            forbidden=forbidden,
+        )
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a step left."""
+        return bool(self._native.running)
+
+    def step(self) -> None:
+        """Extend every hypothesis by a word, and take out finished ones."""
+        self._native.step()
+
+    def give_up(self, sources: Collection[int]) -> None:
+        """Search no further for these sources, given by number."""
+        self._native.give_up(list(sources))
+
+    @property
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """The n-best list of each source; of one that was given up, whatever had ended."""
+        return [
+            [
+                Hypothesis(ids, cost, truncated, SearchPath(slots, logs))
+                for ids, cost, truncated, slots, logs in found
+            ]
+            for found in self._native.hypotheses()
+        ]
+
+    def seen(self, source: int, found: Sequence[Hypothesis]) -> SeenHeadlines:
+        """What the engine saw while it wrote some hypotheses of a source."""
+        paths = [one.path.slots for one in found if one.path is not None]
+        steps = min(max(map(len, paths), default=0), int(self._native.num_seen))
+        states = self._native.states(source, paths, steps)
+        return SeenHeadlines(self._native.values(source), states, steps)
