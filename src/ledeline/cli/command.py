@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-import typer
-import typer.core
+import click
 
 from ledeline.core.errors import (
     ConfigError,
@@ -19,7 +18,7 @@ from ledeline.core.errors import (
 from ledeline.core.progress import Progress, no_progress
 
 
-class Verbs(typer.core.TyperGroup):
+class Verbs(click.Group):
     """The verbs. An error that a user can cause is printed as one sentence; exit status 2."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -31,7 +30,7 @@ class Verbs(typer.core.TyperGroup):
             leave(str(error), 2)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
-            raise typer.Exit(0) from None
+            raise click.exceptions.Exit(0) from None
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             leave(f"{place}{error.strerror or error}", 2)
@@ -60,7 +59,7 @@ def _plain_warnings() -> Iterator[None]:
 def leave(sentence: str, status: int) -> NoReturn:
     """Print a sentence to standard error and exit with this status."""
     print(f"ledeline: {sentence}", file=sys.stderr)
-    raise typer.Exit(status)
+    raise click.exceptions.Exit(status)
 
 
 def say(sentence: str) -> None:

@@ -8,11 +8,12 @@ type, a sentence about it, and any limit:
 The same annotation checks the value, words the complaint and makes `docs/config.md`. A field may
 also hold one of several sections (`by_name`), or gather sections that may be left out (`spread`).
 
-pydantic checks the values. Where it is not installed, sections are plain dataclasses, which check
-only what their own `__post_init__` says.
+Values are checked here and not by a library, because importing one takes longer than writing a
+headline; a test holds the judgement to that of pydantic in its strict mode.
 """
 
 import dataclasses
+import datetime
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import (
@@ -29,20 +30,10 @@ from typing import (
     get_type_hints,
 )
 
-from ledeline.config.values import as_toml, described
+from ledeline.config.values import as_toml, described, union_members
 from ledeline.core.errors import ConfigError
 
-try:
-    from pydantic import ConfigDict, ValidationError
-    from pydantic.dataclasses import dataclass as checked_dataclass
-except ImportError:  # a machine that only trains may lack it
-    CHECKS_VALUES = False
-else:
-    CHECKS_VALUES = True
-
 T = TypeVar("T")
-
-_REFUSED: Final = "refused"  # pydantic's name for a complaint of ours
 
 
 class BadValue(ConfigError):
@@ -63,17 +54,6 @@ class Limit:
     holds: Callable[[Any], bool]
     complaint: str
     minimum: float | None = None  # where the condition is to be at least this
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """The schema of the type, and then this condition."""
-        from pydantic_core import core_schema
-
-        def check(value: Any) -> Any:
-            if value is not None and not self.holds(value):
-                _refuse(self.complaint)
-            return value
-
-        return core_schema.no_info_after_validator_function(check, handler(source))
 
 
 def at_least(minimum: float) -> Limit:
@@ -106,17 +86,12 @@ class ByName:
 
     choices: Mapping[str, type]
 
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: Callable[[Any], Any]) -> Any:
+    def check(self, value: Any) -> Any:
         """Any instance of the classes; they are looked up late, for there may be more by then."""
-        from pydantic_core import core_schema
-
-        def check(value: Any) -> Any:
-            if not isinstance(value, tuple(self.choices.values())):
-                classes = ", ".join(kind.__name__ for kind in self.choices.values())
-                _refuse(f"must be one of {classes}")
-            return value
-
-        return core_schema.no_info_plain_validator_function(check)
+        if not isinstance(value, tuple(self.choices.values())):
+            classes = ", ".join(kind.__name__ for kind in self.choices.values())
+            raise _Refused(f"must be one of {classes}")
+        return value
 
 
 def by_name(choices: Mapping[str, type]) -> ByName:
@@ -146,18 +121,13 @@ class Spread:
 
     choices: Mapping[str, type]
 
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: Callable[[Any], Any]) -> Any:
+    def check(self, value: Any) -> Sections:
         """Any mapping from names to instances of the classes with these names."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def _check(self, value: Any) -> Sections:
         if not isinstance(value, Mapping) or not set(value) <= set(self.choices):
-            _refuse(f"must have no other names than {', '.join(self.choices)}")
+            raise _Refused(f"must have no other names than {', '.join(self.choices)}")
         for name, part in value.items():
             if not isinstance(part, self.choices[name]):
-                _refuse(f"{name} must be {described(self.choices[name])}")
+                raise _Refused(f"{name} must be {described(self.choices[name])}")
         return self.ordered(value)
 
     def ordered(self, parts: Mapping[str, Any]) -> Sections:
@@ -170,10 +140,8 @@ def spread(choices: Mapping[str, type]) -> Spread:
     return Spread(choices)
 
 
-def _refuse(complaint: str) -> NoReturn:
-    from pydantic_core import PydanticCustomError
-
-    raise PydanticCustomError(_REFUSED, "{complaint}", {"complaint": complaint})
+class _Refused(Exception):
+    """A value is not allowed; the argument is the complaint."""
 
 
 # --- a class becomes a section --------------------------------------------------------------------
@@ -182,38 +150,110 @@ def _refuse(complaint: str) -> NoReturn:
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass that checks its values when it is made."""
-    if not CHECKS_VALUES:
-        return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-    config = ConfigDict(strict=True, extra="forbid")
-    made: Any = checked_dataclass(frozen=True, kw_only=True, config=config)(cls)
-    validate = made.__init__
+    made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    assign = made.__init__
 
-    @functools.wraps(validate)
+    @functools.wraps(assign)
     def init(self: Any, *args: Any, **values: Any) -> None:
-        try:
-            validate(self, *args, **values)
-        except ValidationError as error:
-            raise _first_complaint(made, values, error) from None
+        _check_arguments(made, args, values)
+        if values:  # defaults are right
+            for field in _fields(made):
+                if field.name in values:
+                    values[field.name] = _checked(field, values[field.name])
+        assign(self, **values)
 
     made.__init__ = init
     return made  # type: ignore[no-any-return]
 
 
-def _first_complaint(kind: type, values: Mapping[str, Any], error: "ValidationError") -> Exception:
-    """What is wrong in our words: a `TypeError` for wrong arguments, `BadValue` for a value."""
-    found = error.errors(include_url=False)
-    for one in found:
-        of_arguments = len(one["loc"]) == 1  # and not of a list within a value
-        if of_arguments and one["type"].startswith(("missing", "unexpected")):
-            what = one["type"].replace("_", " ")
-            return TypeError(f"{kind.__name__}: {what}: {one['loc'][0]}")
-    name = str(found[0]["loc"][0])
-    if found[0]["type"] == _REFUSED:
-        complaint = found[0]["ctx"]["complaint"]
-    else:
-        field = next(field for field in fields(kind) if field.name == name)
-        complaint = f"must be {described(field.kind)}"
-    return BadValue(name, values[name], complaint)
+def _check_arguments(kind: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> None:
+    """A `TypeError` for arguments that are not those of the section, as of any class."""
+    if args:
+        raise TypeError(f"{kind.__name__}: unexpected positional argument: {args[0]!r}")
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    for name in values:
+        if name not in known:
+            raise TypeError(f"{kind.__name__}: unexpected keyword argument: {name}")
+    for name, field in known.items():
+        if name not in values and field.default is field.default_factory is dataclasses.MISSING:
+            raise TypeError(f"{kind.__name__}: missing argument: {name}")
+
+
+def _checked(field: "Field", value: Any) -> Any:
+    """The value as the field holds it, or a `BadValue`."""
+    try:
+        if field.union is not None:
+            return field.union.check(value)
+        if field.spread is not None:
+            return field.spread.check(value)
+        held = _fitted(field.kind, value)
+        for limit in field.limits:
+            if held is not None and not limit.holds(held):
+                raise _Refused(limit.complaint)
+    except _Refused as refused:
+        raise BadValue(field.name, value, str(refused)) from None
+    except _Misfit:
+        raise BadValue(field.name, value, f"must be {described(field.kind)}") from None
+    return held
+
+
+# --- does a value have a type ---------------------------------------------------------------------
+
+
+class _Misfit(Exception):
+    """A value does not have the type."""
+
+
+def _fitted(kind: Any, value: Any) -> Any:
+    """The value as the type holds it, a whole number as a float where one is meant."""
+    if get_origin(kind) is tuple:
+        return _fitted_tuple(get_args(kind), value)
+    members = union_members(kind)
+    if len(members) > 1:
+        return _fitted_union(members, value)
+    if kind is float and type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            raise _Misfit from None
+    if not _has_type(kind, value):
+        raise _Misfit
+    return value
+
+
+def _has_type(kind: Any, value: Any) -> bool:
+    if kind is Any:
+        return True
+    if get_origin(kind) is Literal:
+        return any(type(one) is type(value) and one == value for one in get_args(kind))
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is datetime.date:  # a time of day is more than a date
+        return isinstance(value, kind) and not isinstance(value, datetime.datetime)
+    return value is None if kind in (None, type(None)) else isinstance(value, kind)
+
+
+def _fitted_union(members: tuple[Any, ...], value: Any) -> Any:
+    """As the member holds it that the value has, else as the first that can take it."""
+    for exact in (True, False):
+        for member in members:
+            try:
+                held = _fitted(member, value)
+            except _Misfit:
+                continue
+            if not exact or type(held) is type(value):
+                return held
+    raise _Misfit
+
+
+def _fitted_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, tuple):
+        raise _Misfit
+    if kinds[1:] == (...,):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        raise _Misfit
+    return tuple(map(_fitted, kinds, value))
 
 
 # --- what is known of a section -------------------------------------------------------------------
@@ -238,8 +278,13 @@ ENABLED: Final = Field("enabled", bool, "false leaves the section out.", (), Tru
 
 def fields(kind: type) -> list[Field]:
     """The keys of a section, in order."""
+    return list(_fields(kind))
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[Field, ...]:
     hints = get_type_hints(kind, include_extras=True)
-    return [_field(field, hints[field.name]) for field in dataclasses.fields(kind)]
+    return tuple(_field(one, hints[one.name]) for one in dataclasses.fields(kind))
 
 
 def _field(field: "dataclasses.Field[Any]", hint: Any) -> Field:
