@@ -13,7 +13,6 @@ headline; a test holds the judgement to that of pydantic in its strict mode.
 """
 
 import dataclasses
-import datetime
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import (
@@ -30,7 +29,7 @@ from typing import (
     get_type_hints,
 )
 
-from ledeline.config.values import as_toml, described, union_members
+from ledeline.config.values import Misfit, as_toml, described, fitted
 from ledeline.core.errors import ConfigError
 
 T = TypeVar("T")
@@ -47,8 +46,7 @@ class BadValue(ConfigError):
 # --- what may stand in the annotation of a field --------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A condition on a field's value."""
 
     holds: Callable[[Any], bool]
@@ -80,11 +78,11 @@ def below(bound: float) -> Limit:
 NOT_EMPTY: Final = Limit(bool, "must not be empty")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class ByName:
     """One of several sections, which its key `name` picks."""
 
-    choices: Mapping[str, type]
+    def __init__(self, choices: Mapping[str, type]) -> None:
+        self.choices = choices
 
     def check(self, value: Any) -> Any:
         """Any instance of the classes; they are looked up late, for there may be more by then."""
@@ -115,11 +113,11 @@ class Sections(dict[str, Any]):
         return type(self), (dict(self),)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Spread:
     """Sections beside the other fields' own, each of which may be left out."""
 
-    choices: Mapping[str, type]
+    def __init__(self, choices: Mapping[str, type]) -> None:
+        self.choices = choices
 
     def check(self, value: Any) -> Sections:
         """Any mapping from names to instances of the classes with these names."""
@@ -149,21 +147,62 @@ class _Refused(Exception):
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass that checks its values when it is made."""
-    made: Any = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-    assign = made.__init__
+    """Make a class a frozen dataclass that checks its values when it is made.
 
-    @functools.wraps(assign)
-    def init(self: Any, *args: Any, **values: Any) -> None:
-        _check_arguments(made, args, values)
-        if values:  # defaults are right
-            for field in _fields(made):
-                if field.name in values:
-                    values[field.name] = _checked(field, values[field.name])
-        assign(self, **values)
+    The methods are written here, as those that `dataclasses` makes are compiled for each class.
+    """
+    for method in (__init__, __repr__, __eq__, __hash__, __setattr__, __delattr__):
+        if method.__name__ not in vars(cls):
+            setattr(cls, method.__name__, method)
+    return dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
 
-    made.__init__ = init
-    return made  # type: ignore[no-any-return]
+
+def __init__(self: Any, /, *args: Any, **values: Any) -> None:
+    kind = type(self)
+    _check_arguments(kind, args, values)
+    if values:  # defaults are right
+        values = {
+            field.name: _checked(field, values[field.name])
+            for field in _fields(kind)
+            if field.name in values
+        }
+    for field in dataclasses.fields(kind):
+        value = values[field.name] if field.name in values else _default(field)
+        object.__setattr__(self, field.name, value)
+    if hasattr(self, "__post_init__"):
+        self.__post_init__()
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
+
+
+def __repr__(self: Any) -> str:
+    values = (f"{name}={value!r}" for name, value in _values(self).items())
+    return f"{type(self).__qualname__}({', '.join(values)})"
+
+
+def __eq__(self: Any, other: object) -> bool:
+    if type(other) is not type(self):
+        return NotImplemented
+    return _values(self) == _values(other)
+
+
+def __hash__(self: Any) -> int:
+    return hash(tuple(_values(self).values()))
+
+
+def __setattr__(self: Any, name: str, _value: Any) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def __delattr__(self: Any, name: str) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _values(self: Any) -> dict[str, Any]:
+    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
 
 def _check_arguments(kind: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> None:
@@ -186,74 +225,15 @@ def _checked(field: "Field", value: Any) -> Any:
             return field.union.check(value)
         if field.spread is not None:
             return field.spread.check(value)
-        held = _fitted(field.kind, value)
+        held = fitted(field.kind, value)
         for limit in field.limits:
             if held is not None and not limit.holds(held):
                 raise _Refused(limit.complaint)
     except _Refused as refused:
         raise BadValue(field.name, value, str(refused)) from None
-    except _Misfit:
+    except Misfit:
         raise BadValue(field.name, value, f"must be {described(field.kind)}") from None
     return held
-
-
-# --- does a value have a type ---------------------------------------------------------------------
-
-
-class _Misfit(Exception):
-    """A value does not have the type."""
-
-
-def _fitted(kind: Any, value: Any) -> Any:
-    """The value as the type holds it, a whole number as a float where one is meant."""
-    if get_origin(kind) is tuple:
-        return _fitted_tuple(get_args(kind), value)
-    members = union_members(kind)
-    if len(members) > 1:
-        return _fitted_union(members, value)
-    if kind is float and type(value) is int:
-        try:
-            return float(value)
-        except OverflowError:
-            raise _Misfit from None
-    if not _has_type(kind, value):
-        raise _Misfit
-    return value
-
-
-def _has_type(kind: Any, value: Any) -> bool:
-    if kind is Any:
-        return True
-    if get_origin(kind) is Literal:
-        return any(type(one) is type(value) and one == value for one in get_args(kind))
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if kind is datetime.date:  # a time of day is more than a date
-        return isinstance(value, kind) and not isinstance(value, datetime.datetime)
-    return value is None if kind in (None, type(None)) else isinstance(value, kind)
-
-
-def _fitted_union(members: tuple[Any, ...], value: Any) -> Any:
-    """As the member holds it that the value has, else as the first that can take it."""
-    for exact in (True, False):
-        for member in members:
-            try:
-                held = _fitted(member, value)
-            except _Misfit:
-                continue
-            if not exact or type(held) is type(value):
-                return held
-    raise _Misfit
-
-
-def _fitted_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, tuple):
-        raise _Misfit
-    if kinds[1:] == (...,):
-        kinds = kinds[:1] * len(value)
-    if len(kinds) != len(value):
-        raise _Misfit
-    return tuple(map(_fitted, kinds, value))
 
 
 # --- what is known of a section -------------------------------------------------------------------
