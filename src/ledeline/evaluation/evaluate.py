@@ -42,7 +42,7 @@ from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.open_output import open_output
 from ledeline.inference.outputs.reporter import LimitedReporter
-from ledeline.model.format.model_folder import WEIGHTS
+from ledeline.model.format.description import WEIGHTS
 from ledeline.rouge import Rouge
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
 
