@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 from ledeline.config.search import SearchConfig
 from ledeline.core.steps import Steps
@@ -71,7 +71,8 @@ class EngineModel:
 
 def _rows(values: memoryview, rows: int, width: int) -> list[list[float]]:
     """The first rows of a matrix."""
-    return [values[row * width : (row + 1) * width].tolist() for row in range(rows)]
+    floats: Any = values.tolist()
+    return [floats[row * width : (row + 1) * width] for row in range(rows)]
 
 
 def _batches(pairs: Sequence[Pair]) -> Iterator[list[Pair]]:

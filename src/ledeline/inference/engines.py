@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ledeline.model.format.model_folder import ModelBundle
     from ledeline.model.system import System
     from ledeline.runtime.engine import Engine
+    from ledeline.search.step_model import StepModel
 
 Bundle: TypeAlias = "EngineBundle | ModelBundle"
 
@@ -65,7 +66,8 @@ def choose_model(bundles: Sequence[Bundle], precision: Precision) -> HeadlineMod
     if reason := next(filter(None, reasons), None):
         return _fall_back(bundles, precision, f"the {'CPU' if on_cpu else 'GPU'} engine: {reason}")
     if not on_cpu:
-        return _on_gpu([as_system(one) for one in bundles], chosen)
+        steps = [step_model_of(one, precision) for one in systems]
+        return _with_torch([as_system(one) for one in bundles], steps, chosen)
     engines = [_engine(one, chosen) for one in bundles]
     return EngineModel(engines, _rescorer(systems, len(bundles)))
 
@@ -90,12 +92,17 @@ def _engine(bundle: Bundle, precision: ChosenPrecision) -> "Engine":
     return engine_of(bundle.model, chosen)  # type: ignore[arg-type]
 
 
-def _on_gpu(bundles: "Sequence[ModelBundle]", precision: ChosenPrecision) -> HeadlineModel:
+def step_model_of(system: "System", precision: Precision) -> "StepModel[Any, Any]":
+    """What a search in PyTorch steps through: fused kernels on a GPU, else the system itself."""
+    on_cpu = system.device.type == "cpu"
+    chosen = _chosen_precision(precision, on_cpu=on_cpu)
+    if on_cpu or _refusal(system, on_cpu=on_cpu):
+        if precision not in ("auto", "float32"):
+            raise ModelError(f"precision {precision} needs an engine; use float32 or auto")
+        return system
     from ledeline.model.gpu.gpu_step_model import GpuStepModel
 
-    kind = "float16" if precision == "float16" else "float32"
-    steps = [GpuStepModel(one.model, kind) for one in bundles]  # type: ignore[arg-type]
-    return _with_torch(bundles, steps, precision)
+    return GpuStepModel(system, "float16" if chosen == "float16" else "float32")  # type: ignore[arg-type]
 
 
 def _fall_back(bundles: Sequence[Bundle], precision: Precision, reason: str) -> HeadlineModel:

@@ -14,8 +14,8 @@ from ledeline.config.search import SearchConfig
 from ledeline.core.steps import Steps
 from ledeline.inference.attribution import AttributionWeights
 from ledeline.inference.checks.check import Check
-from ledeline.inference.checks.checker import MAX_HEADLINE, Checker
-from ledeline.inference.checks.followed import searched_view
+from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.followed import MAX_HEADLINE, searched_view
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import ComposedCandidate, Composer
 from ledeline.inference.headline import Headline
@@ -124,11 +124,12 @@ class Generation:
         hypotheses = yield from self._rescored(running.hypotheses)
         found, views = dict(zip(self._rows, map(self._ranked_ones, hypotheses), strict=True)), {}
         for number, (row, some) in enumerate(found.items()):
-            if isinstance(running, EngineSearch) and self._keeps_states and some:
-                if row not in self._given_up:
-                    seen = running.seen(number, some)
-                    views[row] = searched_view(self._sources[row].ids, some, seen)
-                    yield
+            if not some or row in self._given_up:
+                continue
+            if isinstance(running, EngineSearch) and self._keeps_states:
+                seen = running.seen(number, some)
+                views[row] = searched_view(self._sources[row].ids, some, seen)
+                yield
         return _Found(found, views)
 
     @property

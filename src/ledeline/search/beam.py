@@ -20,7 +20,8 @@ from ledeline.config import BadValue, SearchConfig
 from ledeline.data.dataset import Ids
 from ledeline.model.pairs import Sources
 from ledeline.search.finished_beam import FinishedBeam, survivors
-from ledeline.search.hypotheses import Hypothesis, Step, TopK, read_hypotheses
+from ledeline.search.hypotheses import Step, TopK, read_hypotheses
+from ledeline.search.hypothesis import Hypothesis
 from ledeline.search.recombination import LastWords
 from ledeline.search.step_limit import max_steps
 from ledeline.search.step_model import (
