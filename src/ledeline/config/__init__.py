@@ -1,11 +1,12 @@
 """The configurations: what each key means, its default, and which values are allowed.
 
 Relative paths are relative to the current folder. `load` reads a configuration from TOML and the
-command line. Modules are imported when a name of theirs is first asked for.
+command line.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from ledeline.core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ledeline.config.preparation import (
@@ -45,21 +46,23 @@ __all__ = [
     "to_toml",
 ]
 
-_MODULES: Final = {
-    "BadValue": "section",
-    "DataConfig": "training",
-    "LoopConfig": "training",
-    "RunConfig": "training",
-    "SearchConfig": "search",
-    "ValidationConfig": "training",
-    "load": "toml",
-    "to_toml": "toml",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"ledeline.config.{_MODULES.get(name, 'preparation')}")
-    return getattr(module, name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "BadValue": "ledeline.config.section",
+        "CorpusConfig": "ledeline.config.preparation",
+        "DataConfig": "ledeline.config.training",
+        "DatasetConfig": "ledeline.config.preparation",
+        "FilterConfig": "ledeline.config.preparation",
+        "LoopConfig": "ledeline.config.training",
+        "PrepareConfig": "ledeline.config.preparation",
+        "RunConfig": "ledeline.config.training",
+        "SearchConfig": "ledeline.config.search",
+        "SplitConfig": "ledeline.config.preparation",
+        "SubwordConfig": "ledeline.config.preparation",
+        "TextConfig": "ledeline.config.preparation",
+        "ValidationConfig": "ledeline.config.training",
+        "load": "ledeline.config.toml",
+        "to_toml": "ledeline.config.toml",
+    },
+)

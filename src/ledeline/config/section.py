@@ -151,54 +151,52 @@ def section(cls: type[T]) -> type[T]:
 
     The methods are written here, as those that `dataclasses` makes are compiled for each class.
     """
-    for method in (__init__, __repr__, __eq__, __hash__, __setattr__, __delattr__):
-        if method.__name__ not in vars(cls):
-            setattr(cls, method.__name__, method)
+    for name, method in vars(_Methods).items():
+        if callable(method) and name not in vars(cls):
+            setattr(cls, name, method)
     return dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
 
 
-def __init__(self: Any, /, *args: Any, **values: Any) -> None:
-    kind = type(self)
-    _check_arguments(kind, args, values)
-    if values:  # defaults are right
-        values = {
-            field.name: _checked(field, values[field.name])
-            for field in _fields(kind)
-            if field.name in values
-        }
-    for field in dataclasses.fields(kind):
-        value = values[field.name] if field.name in values else _default(field)
-        object.__setattr__(self, field.name, value)
-    if hasattr(self, "__post_init__"):
-        self.__post_init__()
+class _Methods:
+    """The methods of all sections."""
+
+    def __init__(self, /, *args: Any, **values: Any) -> None:
+        kind = type(self)
+        _check_arguments(kind, args, values)
+        if values:  # defaults are right
+            values = {
+                field.name: _checked(field, values[field.name])
+                for field in _fields(kind)
+                if field.name in values
+            }
+        for field in dataclasses.fields(kind):
+            value = values[field.name] if field.name in values else _default(field)
+            object.__setattr__(self, field.name, value)
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
+
+    def __repr__(self) -> str:
+        values = (f"{name}={value!r}" for name, value in _values(self).items())
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(_values(self).values()))
+
+    def __setattr__(self, name: str, _value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _default(field: "dataclasses.Field[Any]") -> Any:
     made = field.default_factory
     return field.default if made is dataclasses.MISSING else made()
-
-
-def __repr__(self: Any) -> str:
-    values = (f"{name}={value!r}" for name, value in _values(self).items())
-    return f"{type(self).__qualname__}({', '.join(values)})"
-
-
-def __eq__(self: Any, other: object) -> bool:
-    if type(other) is not type(self):
-        return NotImplemented
-    return _values(self) == _values(other)
-
-
-def __hash__(self: Any) -> int:
-    return hash(tuple(_values(self).values()))
-
-
-def __setattr__(self: Any, name: str, _value: Any) -> None:
-    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-
-
-def __delattr__(self: Any, name: str) -> None:
-    raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _values(self: Any) -> dict[str, Any]:
