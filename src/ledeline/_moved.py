@@ -1,10 +1,15 @@
 """Modules under their names of version 0.1.0, for one version: they warn and give the new one."""
 
+import importlib
 import sys
+import warnings
 from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
+
+from ledeline.core.errors import RenamedWarning
 
 MOVED: Final = {
     "align": "evaluation.align",
@@ -29,11 +34,8 @@ MOVED: Final = {
 }
 
 
-class MovedModules:
-    """Finds a module under its old name, and loads it.
-
-    It is both without the classes of `importlib.abc`, which are slow to import.
-    """
+class MovedModules(MetaPathFinder, Loader):
+    """Finds a module under its old name."""
 
     def find_spec(
         self,
@@ -44,19 +46,13 @@ class MovedModules:
         """A spec for the old names alone."""
         if fullname.removeprefix("ledeline.") not in MOVED:
             return None
-        loader: Any = self
-        return ModuleSpec(fullname, loader, is_package=fullname == "ledeline.analysis")
+        return ModuleSpec(fullname, self, is_package=fullname == "ledeline.analysis")
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Leave it to Python to make an empty one, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Put the module with the new name in its place."""
-        import importlib
-        import warnings
-
-        from ledeline.core.errors import RenamedWarning
-
         old = module.__name__
         new = f"ledeline.{MOVED[old.removeprefix('ledeline.')]}"
         warnings.warn(f"{old} is called {new} now", RenamedWarning, stacklevel=2)

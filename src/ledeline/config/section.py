@@ -161,7 +161,7 @@ class _Methods:
     """The methods of all sections."""
 
     def __init__(self, /, *args: Any, **values: Any) -> None:
-        kind = type(self)
+        kind: Any = type(self)
         _check_arguments(kind, args, values)
         if values:  # defaults are right
             values = {
