@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -15,7 +15,23 @@ from ledeline.core.errors import (
     LedelineError,
     LedelineWarning,
 )
+from ledeline.core.extras import missing_extra
 from ledeline.core.progress import Progress, no_progress
+
+_EXTRAS: Final = {  # of verbs that are installed with one
+    "prepare": "train",
+    "train": "train",
+    "pack": "train",
+    "package": "train",
+    "serve": "serve",
+    "evaluate": "evaluate",
+    "score": "evaluate",
+    "audit": "evaluate",
+    "align": "evaluate",
+    "heads": "evaluate",
+    "tune": "evaluate",
+    "report": "evaluate",
+}
 
 
 class Verbs(click.Group):
@@ -28,6 +44,12 @@ class Verbs(click.Group):
                 return super().invoke(ctx)
         except (LedelineError, LedelineWarning) as error:  # python -W error raises warnings
             leave(str(error), 2)
+        except ModuleNotFoundError as error:
+            verb = str(ctx.invoked_subcommand)
+            sentence = missing_extra(error, f"ledeline {verb}", _EXTRAS.get(verb))
+            if sentence is None:
+                raise
+            leave(str(sentence), 2)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
             raise click.exceptions.Exit(0) from None

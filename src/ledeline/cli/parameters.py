@@ -6,9 +6,8 @@ click reads the words of the command line; nothing heavier, as it is waited for 
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import click
 
@@ -17,24 +16,15 @@ from ledeline.config.values import union_members
 WITH_OVERRIDES: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """A parameter that is told by its place."""
 
     help: str = ""
     metavar: str | None = None
 
 
-@dataclass(frozen=True, init=False)
 class Option:
     """A parameter that is told by its name: by default its own, with hyphens."""
-
-    names: tuple[str, ...]
-    help: str
-    metavar: str | None
-    min: float | None
-    max: float | None
-    show_default: bool
 
     def __init__(
         self,
@@ -45,9 +35,11 @@ class Option:
         max: float | None = None,  # noqa: A002
         show_default: bool = True,
     ) -> None:
-        values = locals()
-        for name in self.__dataclass_fields__:
-            object.__setattr__(self, name, values[name])
+        self.names = names
+        self.help = help
+        self.metavar = metavar
+        self.limits = (min, max)
+        self.show_default = show_default
 
 
 def make_command(
@@ -138,7 +130,7 @@ def _type(kind: Any, note: Option) -> Any:
         return click.Choice(get_args(kind))
     if kind is Path:
         return click.Path(path_type=Path)
-    if note.min is None and note.max is None:
+    if note.limits == (None, None):
         return kind
-    limits: Any = click.IntRange if kind is int else click.FloatRange
-    return limits(note.min, note.max)
+    limited: Any = click.IntRange if kind is int else click.FloatRange
+    return limited(*note.limits)

@@ -34,15 +34,9 @@ def serve(
     from dataclasses import replace
 
     from ledeline.config.toml import load
-    from ledeline.core.errors import ConfigError
+    from ledeline.server.process import serve as run_server
+    from ledeline.server.settings import ServeConfig
 
-    try:
-        from ledeline.server.process import serve as run_server
-        from ledeline.server.settings import ServeConfig
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
-        ) from None
     given = [
         *([config] if config else []),
         *context.args,
