@@ -1,4 +1,4 @@
-"""How large a new environment with ledeline is, by package, and how long its command takes to start.
+"""How large a new environment with ledeline is, by package, and how fast its command starts.
 
     python bench/install.py
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -84,7 +85,12 @@ def install(folder: Path, constraints: Path) -> Path:
     venv.create(environment, with_pip=True)
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], check=True)
+    sources = folder / "sources"  # a copy, as pip leaves what it builds beside them
+    left_out = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", sources / "src", ignore=left_out)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, sources)
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, sources], check=True)
     (wheel,) = folder.glob("*.whl")
     subprocess.run([*pip, "install", "--constraint", constraints, wheel], check=True)
     return python
