@@ -1,10 +1,10 @@
 """A name or a place of the headline that the lede does not have."""
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.amounts import NUMBER_WORDS
 from ledeline.inference.checks.common_words import FIRST_NAMES, is_both, is_common
 from ledeline.inference.checks.doubt import Doubt
@@ -14,7 +14,7 @@ from ledeline.inference.checks.place_names import is_place, places_around, place
 from ledeline.text.function_words import FUNCTION_WORDS
 
 _PARTICLES: Final = frozenset("de da del der di du van von bin ibn al el la le dos st".split())
-_PARTS: Final = re.compile(r"[A-Z][a-z]+")
+_PARTS: Final = lazy_pattern(r"[A-Z][a-z]+")
 _NO_NAMES: Final = frozenset(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june

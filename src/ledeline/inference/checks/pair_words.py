@@ -1,6 +1,5 @@
 """A lede and a headline in words with character offsets, made once for all rules."""
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
@@ -8,14 +7,15 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ledeline.core.cache import BoundedCache
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.rouge.stem import irregular_forms, porter
 from ledeline.text.function_words import FUNCTION_WORDS
 
 # Initials with full stops (U.S.), words with inner apostrophes, numbers with their separators.
 # A hyphen parts words, so that "ex-minister" has its "ex".
-_WORD: Final = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W_]+(?:[.,'’][^\W_]+)*")
-_OPENS_SENTENCE: Final = re.compile(r"[.:!?;|\"“‘–—]|(?<!\w)'")
+_WORD: Final = lazy_pattern(r"(?:[^\W\d_]\.){2,}|[^\W_]+(?:[.,'’][^\W_]+)*")
+_OPENS_SENTENCE: Final = lazy_pattern(r"[.:!?;|\"“‘–—]|(?<!\w)'")
 _CACHE: Final = 2**17  # word forms in memory
 
 
