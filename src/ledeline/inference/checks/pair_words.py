@@ -19,7 +19,7 @@ _OPENS_SENTENCE: Final = lazy_pattern(r"[.:!?;|\"“‘–—]|(?<!\w)'")
 _CACHE: Final = 2**17  # word forms in memory
 
 
-class _Form(NamedTuple):
+class WordForm(NamedTuple):
     """What a word is without its place."""
 
     low: str  # in lower case, without accents and the possessive
@@ -42,7 +42,7 @@ class Word(NamedTuple):
     at: int  # which word of the text it is, from 0
 
 
-def _form(text: str) -> _Form:
+def _form(text: str) -> WordForm:
     plain = text.replace("’", "'")
     possessive = False
     if plain.endswith(("'s", "'S")):
@@ -53,7 +53,7 @@ def _form(text: str) -> _Form:
         low = "".join(char for char in low if not unicodedata.combining(char))
     if "." in low and not low[0].isdigit():
         low = low.replace(".", "")
-    return _Form(low, stem_of(low), text[0].isupper(), possessive)
+    return WordForm(low, stem_of(low), text[0].isupper(), possessive)
 
 
 def stem_of(low: str) -> str:
@@ -67,6 +67,11 @@ def stem_of(low: str) -> str:
 
 
 _FORMS: Final = BoundedCache(_form, _CACHE)
+
+
+def form_of(word: str) -> WordForm:
+    """What a word is without its place."""
+    return _FORMS[word]
 
 
 def words_of(text: str) -> list[Word]:

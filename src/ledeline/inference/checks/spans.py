@@ -1,14 +1,14 @@
 """Which words the verifier doubts, and what the lede says instead."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
-from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.model.verifier import KINDS
 from ledeline.text.function_words import is_content
 
-_WORD: Final = lazy_pattern(r"[^\W_]+(?:[.,'’\-][^\W_]+)*")
+_WORD: Final = re.compile(r"[^\W_]+(?:[.,'’\-][^\W_]+)*")
 _SHARE: Final = 0.6  # words at least this likely wrong, compared with the likeliest, are doubted
 _AROUND: Final = 4  # words of the lede that are quoted on each side
 _MOST: Final = 8  # words of the lede that are quoted behind the first, if more are sought
