@@ -22,7 +22,8 @@ Ids: TypeAlias = Sequence[int]
 class FollowedHeadline(NamedTuple):
     """What was seen while a known headline was written, step by step; the last writes <eos>.
 
-    Values are float32. Legend: J words of the headline, I words of the source, H size of z_j (`Engine.size`).
+    Values are float32. Legend: J words of the headline, I words of the source,
+    H size of z_j.
     """
 
     logs: memoryview  # (J + 1,): log-probabilities of what was written

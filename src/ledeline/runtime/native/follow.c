@@ -50,7 +50,7 @@ int follow_init(Follow *follow, const Model *model, int32_t **sources, Size *len
         good = make_room(follow, &headlines[n]);
         if (headlines[n].length > follow->longest) follow->longest = headlines[n].length;
     }
-    good = good && (!number || start(follow, first));
+    good = good && (!num_sources || start(follow, first));
     free(first);
     return good;
 }
