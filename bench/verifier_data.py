@@ -12,7 +12,8 @@ from ledeline.core.steps import run_steps
 from ledeline.data.dataset import padded
 from ledeline.inference.checks.followed import AskedIds, follow
 from ledeline.inference.checks.pair_words import stem_of
-from ledeline.model.verifier import KINDS, LABELS, PairView
+from ledeline.model.verifier import PairView
+from ledeline.model.verifier_labels import KINDS, LABELS
 from ledeline.runtime.engine import Engine
 from ledeline.search import search
 from ledeline.text.subwords import PAD

@@ -15,7 +15,8 @@ from ledeline.config import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
 from ledeline.model.build import build
-from ledeline.search import Ensemble, Hypothesis, greedy, search, top_k
+from ledeline.search import Ensemble, Hypothesis, greedy, search
+from ledeline.search.top_k import top_k
 from ledeline.search.beam import COMPACTIONS, Compaction
 from ledeline.search.top_k import _top_k_of_blocks
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
