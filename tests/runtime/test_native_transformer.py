@@ -76,7 +76,7 @@ def engine(of: Any, precision: Any = "float32", storage: Any = "float32", **more
 
 
 def found(own: Engine, sources: Sequence[Sequence[int]], config: SearchConfig) -> list[Any]:
-    running = EngineSearch(own, sources, config)
+    running = EngineSearch([own], sources, config)
     while running.running:
         running.step()
     return running.hypotheses
@@ -194,7 +194,7 @@ class TestBits:
 
     def test_following_sees_what_the_search_saw(self, precision: str) -> None:
         own = engine(system("sgate", **SHAPES["deep decoder"]), precision)
-        running = EngineSearch(own, SOURCES, self.config, keep_states=100)
+        running = EngineSearch([own], SOURCES, self.config, keep_states=100)
         while running.running:
             running.step()
         lists = running.hypotheses
@@ -220,7 +220,7 @@ class TestBits:
         own = engine(system(**SHAPES["wide"]), precision)
         expected, running = (
             found(own, SOURCES, self.config),
-            EngineSearch(own, SOURCES, self.config),
+            EngineSearch([own], SOURCES, self.config),
         )
         running.step()
         running.step()
