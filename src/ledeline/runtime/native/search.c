@@ -198,6 +198,7 @@ static int score(Search *search, Beam *beam, Size first) {
 }
 
 static int add_nodes(Beam *beam, const Node *nodes, Size number) {
+    if (!number) return 1;
     if (beam->num_nodes + number > beam->max_nodes) {
         Size most = 2 * beam->max_nodes + number;
         Node *more = realloc(beam->nodes, (size_t)most * sizeof *more);
