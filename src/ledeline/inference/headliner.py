@@ -17,7 +17,7 @@ from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.inference.attribution import NO_ATTENTION
-from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.checker import BundledGenerator, Checker
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import Composer
 from ledeline.inference.engine_model import EngineModel
@@ -57,8 +57,9 @@ class Headliner:
         self._tokenizer = models[0].tokenizer
         model = choose_model(models, precision)
         self.precision = model.precision
-        is_bundled = isinstance(model, EngineModel) and len(models) == 1 and models[0].check
-        bundled = model.engines[0] if isinstance(model, EngineModel) and is_bundled else None
+        bundled = None
+        if isinstance(model, EngineModel) and len(models) == 1 and models[0].check:
+            bundled = BundledGenerator(model.engines[0], self._tokenizer)
         self._model = GenerationModel(
             model,
             Composer(self._tokenizer),
