@@ -10,9 +10,7 @@ from ledeline.core.patterns import lazy_pattern
 def test_it_finds_what_a_compiled_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
     compile_now = re.compile
-    monkeypatch.setattr(
-        re, "compile", lambda *given: compiled.append(given) or compile_now(*given)
-    )
+    monkeypatch.setattr(re, "compile", lambda *given: compiled.append(given) or compile_now(*given))
     lazy = lazy_pattern(r"(b)(c)?", re.IGNORECASE)
     assert not compiled
     assert lazy.findall("abBC") == compile_now(r"(b)(c)?", re.IGNORECASE).findall("abBC")

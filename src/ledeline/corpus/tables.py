@@ -272,7 +272,7 @@ def _batch_rows(
 ) -> Iterator[Row]:
     ledes = _strings(batch.column(columns.lede))
     headlines = _strings(batch.column(columns.headline))
-    dates: "list[datetime.date | str | None]" = [None] * len(batch)
+    dates: list[datetime.date | str | None] = [None] * len(batch)
     if columns.date is not None:
         dates = _dates(batch.column(columns.date))
     rows = zip(ledes, headlines, dates, strict=True)

@@ -13,7 +13,7 @@ itself end in ``@@``.
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -35,7 +35,6 @@ _MAX_CACHED_WORDS = 2**20
 FILES = _CODES_FILE, _DESCRIPTION_FILE = "codes.txt", "subwords.json"  # in a saved folder
 _CODES_HEADER = "#version: 0.2\n"
 _DESCRIPTION_VERSION = 1
-
 
 
 class Subwords:
@@ -223,7 +222,9 @@ class Subwords:
 
     def save(self, folder: Path) -> None:
         """Write ``codes.txt``, as subword-nmt does, and ``subwords.json`` with the rest."""
-        description = json.dumps(self._description(_sha256(self._codes())), ensure_ascii=False, indent=0)
+        description = json.dumps(
+            self._description(_sha256(self._codes())), ensure_ascii=False, indent=0
+        )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _CODES_FILE).write_bytes(self._codes())
         (folder / _DESCRIPTION_FILE).write_bytes(description.encode())
