@@ -25,11 +25,12 @@ from ledeline.inference.engines import Bundle, choose_model, open_bundles
 from ledeline.inference.generation import Generation, GenerationModel
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
+from ledeline.inference.options import MAX_CHUNK_SIZE
 from ledeline.inference.options import Options as Options
 from ledeline.inference.source_text import SourceText, read_source_text
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
-FIRST_CHUNK_SIZES, MAX_CHUNK_SIZE = {"cpu": 64, "cuda": 512}, 2048
+FIRST_CHUNK_SIZES: Final = {"cpu": 64, "cuda": 512}
 MIN_SOURCES_PER_THREAD: Final = 1  # a source is searched by one thread
 # The batch size on a CPU is limited so that the states of the encoder fit the cache.
 _CPU_BATCH, _CPU_SUBWORDS = 32, 2048
