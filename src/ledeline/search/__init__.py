@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ledeline.search.beam import BeamSearch, greedy, search
     from ledeline.search.extractive_features import ExtractiveModel, feature_counts
     from ledeline.search.step_model import Ensemble, StepModel
-    from ledeline.search.top_k import top_k
 
 __all__ = [
     "BeamSearch",
@@ -31,7 +30,6 @@ __all__ = [
     "feature_counts",
     "greedy",
     "search",
-    "top_k",
 ]
 
 __getattr__ = lazy_exports(  # these need torch
@@ -44,6 +42,5 @@ __getattr__ = lazy_exports(  # these need torch
         "feature_counts": "ledeline.search.extractive_features",
         "greedy": "ledeline.search.beam",
         "search": "ledeline.search.beam",
-        "top_k": "ledeline.search.top_k",
     },
 )
