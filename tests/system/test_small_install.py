@@ -76,7 +76,7 @@ def test_generate_for_a_table(environment: dict[str, str], tmp_path: Path) -> No
 def test_check(environment: dict[str, str]) -> None:
     done = ledeline(environment, "check", "--json", LEDE, "Rain falls in Paris")
     assert done.returncode == 0, done.stderr
-    assert [doubt["text"] for doubt in json.loads(done.stdout)["doubts"]] == ["Paris"]
+    assert [doubt["words"] for doubt in json.loads(done.stdout)["doubts"]] == ["Paris"]
 
 
 def test_synth(environment: dict[str, str], tmp_path: Path) -> None:
