@@ -56,20 +56,6 @@ static void NAME(float_product)(const float *weights, const float *values, Size 
     }
 }
 
-static void NAME(rescale)(int32_t *sums, Size rows, Size m, Size stride, const float *restrict scales,
-                          const float *steps, int one_step, const float *restrict bias) {
-    for (Size n = 0; n < rows; n++) {
-        int32_t *row = sums + n * stride;
-        float step = steps[one_step ? 0 : n];
-        for (Size i = 0; i < m; i++) {
-            union { int32_t sum; float value; } one;
-            one.sum = row[i];
-            one.value = (float)one.sum * scales[i] * step + bias[i];
-            row[i] = one.sum;
-        }
-    }
-}
-
 static void NAME(quantize)(const float *restrict values, int8_t *restrict levels, Size number,
                            float per_unit) {
     for (Size i = 0; i < number; i++) {
@@ -197,7 +183,7 @@ static void NAME(layer_norm)(const float *restrict values, const float *restrict
 }
 
 static const Kernels NAME(kernels) = {
-    KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(rescale),  NAME(quantize),
+    KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(quantize),
     NAME(cell),        NAME(add),          NAME(gate),          NAME(tanh_add), NAME(dot),
     NAME(add_scaled),  NAME(softmax),      NAME(log_sum_exp),   NAME(highest),  NAME(above),
     NAME(layer_norm),
