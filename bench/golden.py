@@ -21,9 +21,6 @@ from typing import Any, Final, NamedTuple
 
 import native_driver
 import quick
-from machine import described
-from native_driver import ROOT, Sizes, Verifier
-
 from ledeline.config import SearchConfig
 from ledeline.config.engine_systems import EncDecConfig, EngineConfig, SelectiveGateConfig
 from ledeline.config.engine_systems import SourcePredictionConfig as SpmConfig
@@ -36,6 +33,8 @@ from ledeline.runtime.verifier_engine import GeneratorView, VerifierEngine
 from ledeline.search.engine_search import EngineSearch
 from ledeline.synth.newsroom import generate
 from ledeline.text.tokenizer import Tokenizer
+from machine import described
+from native_driver import ROOT, Sizes, Verifier
 
 FILE: Final = ROOT / "tests" / "runtime" / "golden.jsonl"
 SEED: Final = 23
@@ -58,9 +57,11 @@ ODD: Final = (
     "Zzyzx qwrtpsdfg xkcdvbnm hjklqwrt Bnmxcvzlk.",
     "$ % & * ( ) [ ] { } ~ | < > = + @ #",
     "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25",
-    "Pneumonoultramicroscopicsilicovolcanoconiosis antidisestablishmentarianism floccinaucinihilipilification",
+    "Pneumonoultramicroscopicsilicovolcanoconiosis antidisestablishmentarianism "
+    "floccinaucinihilipilification",
     '"I will not resign," said the "interim" minister; "not today, not tomorrow, not ever."',
-    "The U.S. and the U.K. agreed at 10:30 p.m. on a £1.5bn (€1.7bn, $1.9bn) deal, up 3.4% on 2025's.",
+    "The U.S. and the U.K. agreed at 10:30 p.m. on a £1.5bn (€1.7bn, $1.9bn) deal, up 3.4% on "
+    "2025's.",
     "x " * 60,
     "A man was rescued from a river in Leeds after his car left the road during heavy rain, police "
     "said. " * 12,
