@@ -292,5 +292,5 @@ def test_what_is_wrong_with_weights_is_said_with_their_file(tmp_path: Any) -> No
     path = tmp_path / "model.safetensors"
     with pytest.raises(ModelError, match=rf"^{path} is damaged: .* is missing$"):
         Engine(EngineConfig(system=EncDecConfig()), 30, {}, path=path)
-    with pytest.raises(ModelError, match="^the model is damaged: .* is missing$"):
+    with pytest.raises(ModelError, match=r"^the model is damaged: .* is missing$"):
         Engine(EngineConfig(system=EncDecConfig()), 30, {})
