@@ -128,7 +128,8 @@ def model() -> Path:
     """A model folder: an untrained EncDec+sGate+SPM that knows the words of the stories."""
     from safetensors.torch import save_file  # here, for not every program needs torch
 
-    from ledeline.model.format.model_folder import WEIGHTS, write_description
+    from ledeline.model.format.description import WEIGHTS
+    from ledeline.model.format.model_folder import write_description
 
     words = Counter(word for story in stories(24, 1) for word in PAPER.words(story.lede))
     subwords = Subwords.learn(words, MERGES, unknown_words=PAPER.unknown_words)

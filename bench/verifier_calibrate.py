@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from ledeline.inference.checks.calibration import Calibration, log_odds
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.rules import RuleChecker, rule_doubts
-from ledeline.model.verifier import LABELS, Verifier, VerifierBatch
+from ledeline.model.verifier import Verifier, VerifierBatch
+from ledeline.model.verifier_labels import LABELS
 from truth_labels import GOOD, FoundLabel
 from verifier_data import Group, exact
 

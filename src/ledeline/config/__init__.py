@@ -4,24 +4,29 @@ Relative paths are relative to the current folder. `load` reads a configuration 
 command line.
 """
 
-from ledeline.config.preparation import (
-    CorpusConfig,
-    DatasetConfig,
-    FilterConfig,
-    PrepareConfig,
-    SplitConfig,
-    SubwordConfig,
-    TextConfig,
-)
-from ledeline.config.search import SearchConfig
-from ledeline.config.section import BadValue
-from ledeline.config.toml import load, to_toml
-from ledeline.config.training import (
-    DataConfig,
-    LoopConfig,
-    RunConfig,
-    ValidationConfig,
-)
+from typing import TYPE_CHECKING
+
+from ledeline.core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from ledeline.config.preparation import (
+        CorpusConfig,
+        DatasetConfig,
+        FilterConfig,
+        PrepareConfig,
+        SplitConfig,
+        SubwordConfig,
+        TextConfig,
+    )
+    from ledeline.config.search import SearchConfig
+    from ledeline.config.section import BadValue
+    from ledeline.config.toml import load, to_toml
+    from ledeline.config.training import (
+        DataConfig,
+        LoopConfig,
+        RunConfig,
+        ValidationConfig,
+    )
 
 __all__ = [
     "BadValue",
@@ -40,3 +45,24 @@ __all__ = [
     "load",
     "to_toml",
 ]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "BadValue": "ledeline.config.section",
+        "CorpusConfig": "ledeline.config.preparation",
+        "DataConfig": "ledeline.config.training",
+        "DatasetConfig": "ledeline.config.preparation",
+        "FilterConfig": "ledeline.config.preparation",
+        "LoopConfig": "ledeline.config.training",
+        "PrepareConfig": "ledeline.config.preparation",
+        "RunConfig": "ledeline.config.training",
+        "SearchConfig": "ledeline.config.search",
+        "SplitConfig": "ledeline.config.preparation",
+        "SubwordConfig": "ledeline.config.preparation",
+        "TextConfig": "ledeline.config.preparation",
+        "ValidationConfig": "ledeline.config.training",
+        "load": "ledeline.config.toml",
+        "to_toml": "ledeline.config.toml",
+    },
+)

@@ -4,6 +4,7 @@ They are apart from their systems, so that a model can be read without torch. `l
 the configurations of all others.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from ledeline.config.section import (
@@ -128,8 +129,14 @@ class SourcePredictionConfig:
     c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
 
 
-ENGINE_SYSTEMS: Final = {"encdec": EncDecConfig, "transformer": TransformerConfig}
-ENGINE_ADDONS: Final = {"sgate": SelectiveGateConfig, "spm": SourcePredictionConfig}
+ENGINE_SYSTEMS: Final[Mapping[str, type]] = {
+    "encdec": EncDecConfig,
+    "transformer": TransformerConfig,
+}
+ENGINE_ADDONS: Final[Mapping[str, type]] = {
+    "sgate": SelectiveGateConfig,
+    "spm": SourcePredictionConfig,
+}
 
 
 @section

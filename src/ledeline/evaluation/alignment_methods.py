@@ -20,7 +20,7 @@ from ledeline.evaluation.links import (
     whitespace_word_ids,
 )
 from ledeline.evaluation.teacher_forcing import EncodedPair, trace_pairs
-from ledeline.inference.attribution import PairTrace
+from ledeline.inference.traces import PairTrace
 from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.system import System
 from ledeline.text.tokenizer import Tokenizer

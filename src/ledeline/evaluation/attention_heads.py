@@ -26,7 +26,7 @@ from ledeline.evaluation.links import (
 )
 from ledeline.evaluation.set_alignment import gold_links
 from ledeline.evaluation.teacher_forcing import force_pairs
-from ledeline.inference.attribution import trace_every_attention
+from ledeline.inference.traces import trace_every_attention
 from ledeline.model.addons import ADDONS
 from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.many_attentions import ManyAttentions

@@ -38,11 +38,12 @@ from ledeline.evaluation.summary import (
 from ledeline.evaluation.written_headline import WrittenHeadline
 from ledeline.inference.checks.checker import VERIFIER
 from ledeline.inference.checks.verifier_folder import verifier_checksum
+from ledeline.inference.engines import as_system
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.open_output import open_output
 from ledeline.inference.outputs.reporter import LimitedReporter
-from ledeline.model.format.model_folder import WEIGHTS
+from ledeline.model.format.description import WEIGHTS
 from ledeline.rouge import Rouge
 from ledeline.text.profiles import PAPER, PROFILES, Profile, clean
 
@@ -150,7 +151,7 @@ def _settings(system: EvaluatedSystem, config: EvaluationConfig) -> EvaluationSe
         profile=system.profile.name,
         compared_in=_profile(system, config).name,
         precision=headliner.precision,
-        device=headliner.models[0].model.device.type,
+        device="cpu" if headliner.on_cpu else "cuda",
         search=headliner.resolve_search(config.options.search),
         replace_unknown=config.options.replace_unknown,
         scoring=config.scoring,
@@ -265,7 +266,7 @@ def _evaluate_set(
     place.write_pairs(scores, odd_words)
     place.write_alignment(
         alignment_summary(
-            system.headliner.models[0],
+            as_system(system.headliner.models[0]),
             test_set,
             num_word_pairs=config.num_word_pairs,
             num_heat_maps=config.num_heat_maps,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from ledeline.inference.attribution import PairTrace, teacher_force
 from ledeline.inference.headliner import DEFAULT_OPTIONS
 from ledeline.inference.source_text import SourceText, read_source_text
+from ledeline.inference.traces import PairTrace, teacher_force
 from ledeline.model.format.model_folder import ModelBundle
 
 MAX_LENGTH: Final = (

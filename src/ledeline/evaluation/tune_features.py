@@ -24,7 +24,7 @@ from ledeline.data.dataset import padded
 from ledeline.evaluation.audit import compared_words
 from ledeline.evaluation.line_search import LARGEST, Bounds, Floats, NBestLists, tuned_weights
 from ledeline.inference.detokenize import headline_words
-from ledeline.inference.engines import choose_engine
+from ledeline.inference.engines import step_model_of
 from ledeline.inference.headliner import resolve_search
 from ledeline.inference.options import DEFAULT_OPTIONS
 from ledeline.inference.source_text import read_source_text
@@ -127,7 +127,7 @@ class _Finder:
         progress: Progress,
     ) -> None:
         self._tokenizer, self._lm, self._progress = model.tokenizer, lm, progress
-        self._step_model = choose_engine(model.model, precision).step_model
+        self._step_model = step_model_of(model.model, precision)
         self._config = resolve_search([model], SearchConfig(beam=beam, n_best=beam))
         longest = DEFAULT_OPTIONS.max_source
         read = [

@@ -22,7 +22,7 @@ from ledeline.evaluation.alignment_json import (
     WordPairTable,
 )
 from ledeline.evaluation.teacher_forcing import EncodedPair, trace_pairs
-from ledeline.inference.attribution import PairTrace
+from ledeline.inference.traces import PairTrace
 from ledeline.model.format.model_folder import ModelBundle
 from ledeline.rouge.stem import irregular_forms, porter
 from ledeline.text.function_words import is_content

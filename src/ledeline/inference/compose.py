@@ -2,18 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from ledeline.inference.attribution import AttributionWeights, word_weights
+from ledeline.inference.attribution import AttributionWeights, Rows, word_weights
 from ledeline.inference.checks.check import Check
 from ledeline.inference.detokenize import HeadlineWords, headline_words, replace_unknown_words
 from ledeline.inference.headline import Alignment, Candidate, Headline, HeadlineWarning, Matrix
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
-from ledeline.search import Hypothesis
+from ledeline.search.hypothesis import Hypothesis
 from ledeline.text.function_words import is_content
 from ledeline.text.subwords import SPECIALS, UNK
 from ledeline.text.tokenizer import Tokenizer
@@ -95,8 +92,8 @@ class Composer:
     def _alignment(
         self, lede: SourceText, words: HeadlineWords, weights: AttributionWeights
     ) -> Alignment:
-        def rows(matrix: npt.NDArray[np.floating[Any]]) -> Matrix:
-            return tuple(map(tuple, word_weights(matrix, words.word_ids, lede.word_ids).tolist()))
+        def rows(matrix: Rows) -> Matrix:
+            return tuple(map(tuple, word_weights(matrix, words.word_ids, lede.word_ids)))
 
         return Alignment(
             source=tuple(self._tokenizer.spaced(lede.words)),

@@ -1,53 +1,111 @@
-"""The choice of an engine for a system; without one, the system runs itself."""
+"""Opens models, and chooses what runs them: the engine in C, a GPU, or the system itself."""
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
-
-import torch
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ledeline.config.search import Device, Precision
 from ledeline.core.errors import EngineWarning, ModelError
-from ledeline.inference.arguments import check_choice
-from ledeline.inference.attribution import Tracer
-from ledeline.model.format.model_folder import ModelBundle, load_model
-from ledeline.model.gpu.gpu_step_model import GpuStepModel
-from ledeline.model.system import System
-from ledeline.model.systems.encdec import EncDec
-from ledeline.runtime.cpu import NO_INT8, has_int8
-from ledeline.runtime.engine import Engine
-from ledeline.search import StepModel
+from ledeline.inference.devices import chosen_device
+from ledeline.inference.engine_bundle import EngineBundle, read_engine_bundle
+from ledeline.inference.engine_model import EngineModel
+from ledeline.inference.headline_model import ChosenPrecision, HeadlineModel
 
-ChosenPrecision: TypeAlias = Literal["float32", "float16", "int8"]
+if TYPE_CHECKING:
+    from ledeline.model.format.model_folder import ModelBundle
+    from ledeline.model.system import System
+    from ledeline.runtime.engine import Engine
+    from ledeline.search.step_model import StepModel
 
+Bundle: TypeAlias = "EngineBundle | ModelBundle"
 
-class ChosenEngine(NamedTuple):
-    """What runs a system."""
-
-    step_model: StepModel[Any, Any]
-    tracer: Tracer  # what gives attributions
-    precision: ChosenPrecision
+_FEATURES = "it does not know extractive features"
 
 
-def choose_engine(system: System, precision: Precision) -> ChosenEngine:
-    """The engine of the system's device, if it can run the system.
+def open_bundles(folders: Sequence[Path | str], device: Device) -> list[Bundle]:
+    """Read model folders, those that the engine can run without torch."""
+    if chosen_device(device) == "cuda":
+        return [open_model(folder, "cuda") for folder in folders]
+    return [read_engine_bundle(folder) or open_model(folder, "cpu") for folder in folders]
 
-    Otherwise the system runs itself in float32, with an `EngineWarning`; a precision that only an
-    engine has is refused.
+
+def open_model(folder: Path | str, device: Device = "auto") -> "ModelBundle":
+    """Load the system in a model folder to a device."""
+    where = chosen_device(device)
+    from ledeline.model.format.model_folder import load_model
+
+    loaded = load_model(folder)
+    return loaded._replace(model=loaded.model.to(where))
+
+
+def as_system(bundle: Bundle) -> "ModelBundle":
+    """A bundle with the system in PyTorch, for all that the engine cannot do."""
+    if not isinstance(bundle, EngineBundle):
+        return bundle
+    from ledeline.model.format.model_folder import load_model
+
+    return load_model(bundle.model.folder)._replace(
+        tokenizer=bundle.tokenizer, block_ngrams=bundle.block_ngrams, check=bundle.check
+    )
+
+
+def choose_model(bundles: Sequence[Bundle], precision: Precision) -> HeadlineModel:
+    """What runs these models.
+
+    The engine in C, on a CPU, or fused kernels, on a GPU, if they know the systems. Otherwise the
+    systems run themselves in float32, with an `EngineWarning`; a precision that only an engine has
+    is refused.
     """
-    chosen = _chosen_precision(precision, system.device)
-    engine = Engine if system.device.type == "cpu" else GpuStepModel
-    if reason := engine.refusal(system):
-        return _fall_back(system, precision, f"the {_device_name(system)} engine: {reason}")
-    known = cast(EncDec, system)
-    if engine is Engine:
-        on_cpu = Engine(known, "int8" if chosen == "int8" else "float32")
-        return ChosenEngine(on_cpu, on_cpu, chosen)
-    on_gpu = GpuStepModel(known, "float16" if chosen == "float16" else "float32")
-    return ChosenEngine(on_gpu, system, chosen)
+    systems = [one.model for one in bundles if not isinstance(one, EngineBundle)]
+    on_cpu = all(one.device.type == "cpu" for one in systems)
+    chosen = _chosen_precision(precision, on_cpu=on_cpu)
+    reasons = [_refusal(one, on_cpu=on_cpu) for one in systems]
+    if on_cpu and bundles[0].extractive is not None:
+        reasons.append(_FEATURES)
+    if reason := next(filter(None, reasons), None):
+        return _fall_back(bundles, precision, f"the {'CPU' if on_cpu else 'GPU'} engine: {reason}")
+    if not on_cpu:
+        steps = [step_model_of(one, precision) for one in systems]
+        return _with_torch([as_system(one) for one in bundles], steps, chosen)
+    engines = [_engine(one, chosen) for one in bundles]
+    return EngineModel(engines, _rescorer(systems, len(bundles)))
 
 
-def _fall_back(system: System, precision: Precision, reason: str) -> ChosenEngine:
+def _refusal(system: "System", *, on_cpu: bool) -> str | None:
+    """Why an engine cannot run a system, as part of a sentence; None: it can."""
+    if on_cpu:
+        from ledeline.inference.engine_weights import refusal
+
+        return refusal(system)
+    from ledeline.model.gpu.gpu_step_model import GpuStepModel
+
+    return GpuStepModel.refusal(system)
+
+
+def _engine(bundle: Bundle, precision: ChosenPrecision) -> "Engine":
+    chosen = "int8" if precision == "int8" else "float32"
+    if isinstance(bundle, EngineBundle):
+        return bundle.model.engine(chosen)  # type: ignore[arg-type]
+    from ledeline.inference.engine_weights import engine_of
+
+    return engine_of(bundle.model, chosen)  # type: ignore[arg-type]
+
+
+def step_model_of(system: "System", precision: Precision) -> "StepModel[Any, Any]":
+    """What a search in PyTorch steps through: fused kernels on a GPU, else the system itself."""
+    on_cpu = system.device.type == "cpu"
+    chosen = _chosen_precision(precision, on_cpu=on_cpu)
+    if on_cpu or _refusal(system, on_cpu=on_cpu):
+        if precision not in ("auto", "float32"):
+            raise ModelError(f"precision {precision} needs an engine; use float32 or auto")
+        return system
+    from ledeline.model.gpu.gpu_step_model import GpuStepModel
+
+    return GpuStepModel(system, "float16" if chosen == "float16" else "float32")  # type: ignore[arg-type]
+
+
+def _fall_back(bundles: Sequence[Bundle], precision: Precision, reason: str) -> HeadlineModel:
     if precision not in ("auto", "float32"):
         raise ModelError(f"precision {precision} needs {reason}; use float32 or auto")
     warnings.warn(
@@ -55,38 +113,39 @@ def _fall_back(system: System, precision: Precision, reason: str) -> ChosenEngin
         EngineWarning,
         stacklevel=4,
     )
-    return ChosenEngine(system, system, "float32")
+    loaded = [as_system(one) for one in bundles]
+    return _with_torch(loaded, [one.model for one in loaded], "float32")
 
 
-def _device_name(system: System) -> str:
-    return "CPU" if system.device.type == "cpu" else "GPU"
+def _with_torch(
+    bundles: "Sequence[ModelBundle]", steps: Sequence[Any], precision: ChosenPrecision
+) -> HeadlineModel:
+    from ledeline.inference.torch_model import TorchModel
+    from ledeline.search.extractive_features import ExtractiveModel
+    from ledeline.search.step_model import Ensemble
+
+    step_model = steps[0] if len(steps) == 1 else Ensemble(steps)
+    if bundles[0].extractive is not None:
+        step_model = ExtractiveModel(step_model, bundles[0].extractive)
+    systems = [one.model for one in bundles]
+    return TorchModel(step_model, systems[0], precision, _rescorer(systems, len(systems)))
 
 
-def open_model(folder: Path | str, device: Device = "auto") -> ModelBundle:
-    """Load a model folder to a device, without an engine."""
-    where = _chosen_device(device)
-    loaded = load_model(folder)
-    return loaded._replace(model=loaded.model.to(where))
+def _rescorer(systems: "Sequence[System]", num_models: int) -> Any:
+    """What ranks once more what a search finds; None if no system does."""
+    if not any(one.rescores for one in systems):
+        return None
+    from ledeline.inference.rescoring import Rescorer
+
+    return Rescorer(systems, num_models)
 
 
-def _chosen_device(requested: Device) -> Literal["cpu", "cuda"]:
-    check_choice("device", requested, Device)
-    available = torch.cuda.is_available()
-    if requested == "cuda" and not available:
-        raise ModelError("device cuda needs a GPU, and torch finds none; use cpu")
-    return "cuda" if available and requested != "cpu" else "cpu"
-
-
-def _chosen_precision(requested: Precision, device: torch.device) -> ChosenPrecision:
-    on_cpu = device.type == "cpu"
+def _chosen_precision(requested: Precision, *, on_cpu: bool) -> ChosenPrecision:
     if requested == ("float16" if on_cpu else "int8"):
-        own = "int8, float32" if has_int8() else "float32"
-        available, other = ("a GPU", own) if on_cpu else ("a CPU", "float16, float32")
-        raise ModelError(f"precision {requested} is for {available}; here use {other} or auto")
+        available, other = ("a GPU", "int8") if on_cpu else ("a CPU", "float16")
+        raise ModelError(
+            f"precision {requested} is for {available}; here use {other}, float32 or auto"
+        )
     if requested == "float32":
         return "float32"
-    if not on_cpu:
-        return "float16"
-    if requested == "int8" and not has_int8():
-        raise ModelError(NO_INT8)
-    return "int8" if has_int8() else "float32"
+    return "int8" if on_cpu else "float16"

@@ -10,21 +10,21 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
-from ledeline.config import SearchConfig
+from ledeline.config.search import SearchConfig
 from ledeline.core.steps import Steps
-from ledeline.data.dataset import padded
-from ledeline.inference.attribution import AttributionWeights, Tracer, attribution_steps
+from ledeline.inference.attribution import AttributionWeights
 from ledeline.inference.checks.check import Check
-from ledeline.inference.checks.checker import MAX_HEADLINE, Checker
-from ledeline.inference.checks.followed import searched_view
+from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.followed import MAX_HEADLINE, searched_view
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import ComposedCandidate, Composer
 from ledeline.inference.headline import Headline
+from ledeline.inference.headline_model import HeadlineModel
 from ledeline.inference.options import Options
-from ledeline.inference.rescoring import Rescorer
 from ledeline.inference.source_text import SourceText
-from ledeline.model.verifier import PairView
-from ledeline.search import BeamSearch, Hypothesis, StepModel
+from ledeline.runtime.verifier_engine import GeneratorView
+from ledeline.search.engine_search import EngineSearch
+from ledeline.search.hypothesis import Hypothesis, RunningSearch
 from ledeline.text.subwords import UNK
 
 # Only one thread at a time may use the GPU, because that sets global flags of torch.
@@ -34,32 +34,25 @@ _GPU_LOCK: Final = Lock()
 class GenerationModel(NamedTuple):
     """What generates headlines."""
 
-    step_model: StepModel[Any, Any]
-    tracer: Tracer  # what gives attributions
+    model: HeadlineModel
     composer: Composer
     checker: Callable[[], Checker]  # loads it when it is first needed
     vocabulary: Callable[[], LedeVocabulary]  # what a lede lets it write; made when needed
     known_to_verifier: bool  # its states are those that the verifier was trained on
-    rescorer: Rescorer | None  # what ranks once more what a search finds
-
-    @property
-    def on_cpu(self) -> bool:
-        """Whether it computes on a CPU."""
-        return self.step_model.device.type == "cpu"
 
 
 class _Found(NamedTuple):
     """What the search found, by text."""
 
     hypotheses: Mapping[int, Sequence[Hypothesis]]
-    views: Mapping[int, PairView]  # where its states were kept
+    views: Mapping[int, GeneratorView]  # where its states were kept
 
 
 class _Composed(NamedTuple):
     """The candidates of a text, and what the verifier sees of them."""
 
     candidates: Sequence[ComposedCandidate]
-    view: PairView | None
+    view: GeneratorView | None
 
 
 class Generation:
@@ -76,10 +69,10 @@ class Generation:
         self.headlines: list[Headline | None] = [None] * len(sources)  # None: not yet, or given up
         self._model, self._sources = model, sources
         self._options, self._config = options, config
-        self._lock: AbstractContextManager[Any] = nullcontext() if model.on_cpu else _GPU_LOCK
+        self._lock: AbstractContextManager[Any] = nullcontext() if model.model.on_cpu else _GPU_LOCK
         self._rows = [row for row, source in enumerate(sources) if source.ids]
         self._given_up: set[int] = set()
-        self._search: BeamSearch | None = None
+        self._search: RunningSearch | None = None
         self._steps = self._run()
 
     def advance(self) -> None:
@@ -131,24 +124,29 @@ class Generation:
         hypotheses = yield from self._rescored(running.hypotheses)
         found, views = dict(zip(self._rows, map(self._ranked_ones, hypotheses), strict=True)), {}
         for number, (row, some) in enumerate(found.items()):
-            seen = running.seen(number, some) if row not in self._given_up else None
-            if seen is not None:
+            if not some or row in self._given_up:
+                continue
+            if isinstance(running, EngineSearch) and self._keeps_states:
+                seen = running.seen(number, some)
                 views[row] = searched_view(self._sources[row].ids, some, seen)
                 yield
         return _Found(found, views)
 
-    def _searched(self) -> Steps[BeamSearch]:
+    @property
+    def _keeps_states(self) -> bool:
+        """Whether the verifier is to see what the search saw."""
+        return bool(self._options.check) and self._model.known_to_verifier
+
+    def _searched(self) -> Steps[RunningSearch]:
         """The search of all texts that have ids, when it has ended."""
         sources, config = [self._sources[row] for row in self._rows], self._config
-        all_of_them = self._options.rank == "support" or self._model.rescorer is not None
+        all_of_them = self._options.rank == "support" or self._model.model.rescorer is not None
         forbidden = (yield from self._forbidden()) if self._options.constrain else None
-        running = BeamSearch(
-            self._model.step_model,
-            *padded([source.ids for source in sources]),
+        running = self._model.model.begin_search(
+            [source.ids for source in sources],
             replace(config, n_best=config.beam) if all_of_them else config,
             forbidden,
-            keep_states=bool(self._options.check) and self._model.known_to_verifier,
-            max_states=MAX_HEADLINE + 1,
+            keep_states=MAX_HEADLINE + 1 if self._keeps_states else 0,
         )
         self._search = running
         self._tell_search()
@@ -166,14 +164,14 @@ class Generation:
 
         Then as many as were asked for, or all if checks rank them too.
         """
-        if self._model.rescorer is None:
+        if (rescorer := self._model.model.rescorer) is None:
             return found
         number = self._config.beam if self._options.rank == "support" else self._config.n_best
         lists = []
         for row, some in zip(self._rows, found, strict=True):
             ranked = some
             if row not in self._given_up:
-                ranked = yield from self._model.rescorer.ranked(self._sources[row].ids, some)
+                ranked = yield from rescorer.ranked(self._sources[row].ids, some)
             lists.append(ranked[:number])
         return lists
 
@@ -252,8 +250,7 @@ class Generation:
     ) -> Steps[list[AttributionWeights]]:
         """The attributions of some headlines, each given by its text's number and its ids."""
         pairs = [(self._sources[row].ids, ids) for row, ids in wanted]
-        attributed = yield from attribution_steps(self._model.tracer, pairs)
-        return list(attributed)
+        return (yield from self._model.model.attribution_steps(pairs))
 
 
 def _ranked(

@@ -3,12 +3,13 @@
 import io
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.config.section import BadValue
@@ -16,24 +17,21 @@ from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.inference.attribution import NO_ATTENTION
-from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.checker import BundledGenerator, Checker
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import Composer
-from ledeline.inference.engines import choose_engine, open_model
+from ledeline.inference.engine_model import EngineModel
+from ledeline.inference.engines import Bundle, choose_model, open_bundles
 from ledeline.inference.generation import Generation, GenerationModel
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
+from ledeline.inference.options import MAX_CHUNK_SIZE
 from ledeline.inference.options import Options as Options
-from ledeline.inference.rescoring import Rescorer
 from ledeline.inference.source_text import SourceText, read_source_text
-from ledeline.inference.threads import num_threads, single_threaded
-from ledeline.model.format.model_folder import ModelBundle
-from ledeline.runtime.engine import Engine
-from ledeline.search import Ensemble, ExtractiveModel, StepModel
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
-FIRST_CHUNK_SIZES, MAX_CHUNK_SIZE = {"cpu": 64, "cuda": 512}, 2048
-MIN_SOURCES_PER_THREAD: Final = 4  # with fewer sources, threads share single products instead
+FIRST_CHUNK_SIZES: Final = {"cpu": 64, "cuda": 512}
+MIN_SOURCES_PER_THREAD: Final = 1  # a source is searched by one thread
 # The batch size on a CPU is limited so that the states of the encoder fit the cache.
 _CPU_BATCH, _CPU_SUBWORDS = 32, 2048
 # The batch size on a GPU is limited by the scores of a step (half a gigabyte) and by the sub-words
@@ -51,28 +49,24 @@ class Headliner:
     read by one thread.
     """
 
-    def __init__(self, models: Sequence[ModelBundle], precision: Precision = "auto") -> None:
+    def __init__(self, models: Sequence[Bundle], precision: Precision = "auto") -> None:
         if not models:
             raise ArgumentError("a Headliner needs a model; Headliner.load() loads the bundled one")
         check_choice("precision", precision, Precision)
         _check_same_tokenizer(models)
         self.models = tuple(models)
         self._tokenizer = models[0].tokenizer
-        engines = [choose_engine(one.model, precision) for one in models]
-        self.precision = engines[0].precision
-        steps = [engine.step_model for engine in engines]
-        step_model: StepModel[Any, Any] = steps[0] if len(steps) == 1 else Ensemble(steps)
-        if models[0].extractive is not None:
-            step_model = ExtractiveModel(step_model, models[0].extractive)
-        bundled = step_model if isinstance(step_model, Engine) and models[0].check else None
+        model = choose_model(models, precision)
+        self.precision = model.precision
+        bundled = None
+        if isinstance(model, EngineModel) and len(models) == 1 and models[0].check:
+            bundled = BundledGenerator(model.engines[0], self._tokenizer)
         self._model = GenerationModel(
-            step_model,
-            engines[0].tracer,
+            model,
             Composer(self._tokenizer),
             checker=cache(partial(Checker.load, bundled)),
             known_to_verifier=bundled is not None,
             vocabulary=cache(partial(LedeVocabulary, self._tokenizer)),
-            rescorer=Rescorer.of([one.model for one in models]),
         )
 
     @classmethod
@@ -81,13 +75,11 @@ class Headliner:
     ) -> Self:
         """Load a model folder, or several as an ensemble; without folders, the bundled model.
 
-        The precision is that of matrix products: `auto` is float16 on a GPU, int8 on a CPU with
-        VNNI, and float32 on any other. The device is `cpu`, `cuda`, or `auto`: a GPU if there is
-        one.
+        The precision is that of matrix products: `auto` is float16 on a GPU and int8 on a CPU. The
+        device is `cpu`, `cuda`, or `auto`: a GPU if there is one.
         """
         check_folders(folders)
-        named = folders or (SHIPPED_NAME,)
-        return cls([open_model(folder, device) for folder in named], precision)
+        return cls(open_bundles(folders or (SHIPPED_NAME,), device), precision)
 
     @property
     def first_chunk_size(self) -> int:
@@ -168,7 +160,7 @@ class Headliner:
     @property
     def rescores(self) -> bool:
         """Whether a model ranks once more what a search finds."""
-        return self._model.rescorer is not None
+        return self._model.model.rescorer is not None
 
     def answers(
         self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1
@@ -211,7 +203,7 @@ class Headliner:
     ) -> list[tuple[list[int], list[Headline | None]]]:
         """The headlines of each batch, with their rows; batches have similar lengths."""
         rows = sorted(range(len(ledes)), key=lambda row: -len(ledes[row].ids))
-        threads = num_threads() if self.on_cpu else 1
+        threads = self.num_threads
         parallel = threads > 1 and len(rows) >= threads * MIN_SOURCES_PER_THREAD
         batches = self._batches(rows, ledes, options, threads if parallel else 1)
 
@@ -221,7 +213,7 @@ class Headliner:
                 generation.advance()
             return generation.headlines
 
-        with single_threaded(threads) if parallel else nullcontext() as pool:
+        with self.pool(threads) if parallel else nullcontext() as pool:
             found = list(pool.map(run, batches) if pool else map(run, batches))
         return list(zip(batches, found, strict=True))
 
@@ -252,10 +244,19 @@ class Headliner:
     @property
     def on_cpu(self) -> bool:
         """Whether it computes on a CPU."""
-        return self._model.on_cpu
+        return self._model.model.on_cpu
+
+    @property
+    def num_threads(self) -> int:
+        """How many threads generate at once."""
+        return self._model.model.num_threads
+
+    def pool(self, threads: int) -> Executor:
+        """Threads that each compute on one core; it must be shut down after use."""
+        return self._model.model.pool(threads)
 
 
-def resolve_search(models: Sequence[ModelBundle], config: SearchConfig) -> SearchConfig:
+def resolve_search(models: Sequence[Bundle], config: SearchConfig) -> SearchConfig:
     """The configuration with the defaults of the model, or of several."""
     blocked, recombined = config.block_ngrams, config.recombine
     return replace(
@@ -265,7 +266,7 @@ def resolve_search(models: Sequence[ModelBundle], config: SearchConfig) -> Searc
     )
 
 
-def _context_size(models: Sequence[ModelBundle]) -> int:
+def _context_size(models: Sequence[Bundle]) -> int:
     """On how many of the last words a step depends, at most; 0: on all of them."""
     sizes = [one.model.context_size for one in models]
     known = [size for size in sizes if size is not None]
@@ -295,7 +296,7 @@ def _with_overrides(
     )
 
 
-def _check_same_tokenizer(models: Sequence[ModelBundle]) -> None:
+def _check_same_tokenizer(models: Sequence[Bundle]) -> None:
     """Refuse models with different tokenizers in an ensemble."""
     for one in models[1:]:
         if one.tokenizer != models[0].tokenizer:

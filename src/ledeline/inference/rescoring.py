@@ -1,7 +1,7 @@
 """Rank what a search found once more, by systems that read the headlines again."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Self
+from typing import Final
 
 import torch
 
@@ -9,7 +9,7 @@ from ledeline.core.steps import Steps
 from ledeline.data.dataset import Batch
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System
-from ledeline.search import Hypothesis
+from ledeline.search.hypothesis import Hypothesis
 
 # Source positions, or steps, of all headlines that are read together, at most.
 _MAX_POSITIONS: Final = 2**9
@@ -22,14 +22,9 @@ class Rescorer:
     their order.
     """
 
-    def __init__(self, systems: Sequence[System]) -> None:
+    def __init__(self, systems: Sequence[System], num_systems: int) -> None:
         self._systems = [one for one in systems if one.rescores]
-        self._num_systems = len(systems)  # of an ensemble; those that do not rescore add 0
-
-    @classmethod
-    def of(cls, systems: Sequence[System]) -> Self | None:
-        """That of some systems; None if none of them rescores."""
-        return cls(systems) if any(one.rescores for one in systems) else None
+        self._num_systems = num_systems  # of an ensemble; those that do not rescore add 0
 
     def ranked(self, source: Sequence[int], found: Sequence[Hypothesis]) -> Steps[list[Hypothesis]]:
         """The hypotheses of a source, the best first; equals stay as they are."""

@@ -1,37 +1,17 @@
-"""Threads that each compute on one core."""
+"""How many threads write headlines."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Lock
+import os
 from typing import Final
 
-import torch
-
-# Only one thread at a time may change torch's number of threads, because a thread keeps the number
-# at its first computation.
-_THREADS_LOCK: Final = Lock()
+VARIABLE: Final = "OMP_NUM_THREADS"  # which torch and most numeric programs know, too
 
 
 def num_threads() -> int:
-    """Torch's number of threads; a thread that has not computed yet gets it by asking."""
-    with _THREADS_LOCK:
-        return torch.get_num_threads()
-
-
-def single_threaded(threads: int) -> ThreadPoolExecutor:
-    """A pool whose threads each compute on one core; other threads are not affected.
-
-    It must be shut down after use: idle, its threads would slow down OpenMP's.
-    """
-    before, all_started = torch.get_num_threads(), Barrier(threads + 1)
-
-    def begin() -> None:
-        torch.set_num_threads(1)  # of this thread, and of all that start later
-        all_started.wait()
-
-    pool = ThreadPoolExecutor(threads, "headliner", initializer=begin)
-    with _THREADS_LOCK:
-        for _ in range(threads):
-            pool.submit(int)
-        all_started.wait()
-        torch.set_num_threads(before)
-    return pool
+    """As many as the process has cores, or as `OMP_NUM_THREADS` says."""
+    given = os.environ.get(VARIABLE, "").partition(",")[0].strip()
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

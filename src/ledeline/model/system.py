@@ -64,6 +64,11 @@ class System(nn.Module, ABC):
         super().__init__()
         self.config, self.vocabulary = config, vocabulary
 
+    @property
+    def num_parameters(self) -> int:
+        """How many weights it has."""
+        return sum(one.numel() for one in self.parameters())
+
     # --- training -----------------------------------------------------------------------------
 
     @abstractmethod

@@ -19,12 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ledeline.model.verifier_labels import KINDS, LABELS
 from ledeline.text.subwords import PAD
 
-LABELS: Final = ("ok", "clumsy", "added", "false")  # what readers call a headline
-KINDS: Final = (  # of errors, as readers name them
-    "number", "name", "role", "relation", "modality", "negation", "time", "place", "event", "added",
-)  # fmt: skip
 _NUM_SCALARS: Final = 12
 _LEAST_LOG: Final = -12.0  # log-probabilities below it are all the same
 _MAX_SKIPPED: Final = 8  # skipped sub-words that count

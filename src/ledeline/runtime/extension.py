@@ -1,6 +1,7 @@
 """The engine in C, `ledeline.runtime._runtime`, or a sentence where it was not compiled."""
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from ledeline.core.errors import LedelineError
@@ -14,10 +15,9 @@ class NoEngineError(LedelineError):
 def extension() -> Any:
     """The module in C."""
     try:
-        from ledeline.runtime import _runtime
+        return import_module("ledeline.runtime._runtime")
     except ImportError as error:
         raise NoEngineError(
             f"ledeline was installed without its engine ({error}); install it from a wheel, or "
             "with a C compiler such as gcc: pip install --force-reinstall --no-deps ledeline"
         ) from None
-    return _runtime

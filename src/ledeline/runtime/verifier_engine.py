@@ -24,6 +24,16 @@ class GeneratorView(NamedTuple):
     states: bytes | memoryview  # (N, J + 1, G): z_j
     logs: Sequence[Sequence[float]]  # (N, J + 1): log p of what was written; 0 behind the last
 
+    def rows(self, start: int, stop: int) -> "GeneratorView":
+        """Some of the headlines; J becomes that of the longest of them."""
+        headlines, logs = self.headlines[start:stop], self.logs[start:stop]
+        steps = max(map(len, headlines), default=0) + 1
+        size = len(self.values) // len(self.source)  # bytes of a state
+        row = len(self.logs[0]) * size
+        places = range(start * row, (start + len(headlines)) * row, row)
+        states = b"".join(bytes(self.states[place : place + steps * size]) for place in places)
+        return self._replace(headlines=headlines, states=states, logs=[one[:steps] for one in logs])
+
 
 class VerifierSays(NamedTuple):
     """What the verifier says of N headlines, before softmax and sigmoid."""

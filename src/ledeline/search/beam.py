@@ -20,12 +20,13 @@ from ledeline.config import BadValue, SearchConfig
 from ledeline.data.dataset import Ids
 from ledeline.model.pairs import Sources
 from ledeline.search.finished_beam import FinishedBeam, survivors
-from ledeline.search.hypotheses import Hypothesis, Step, TopK, read_hypotheses
+from ledeline.search.hypotheses import Step, TopK, read_hypotheses
+from ledeline.search.hypothesis import Hypothesis
 from ledeline.search.recombination import LastWords
+from ledeline.search.step_limit import max_steps
 from ledeline.search.step_model import (
     FallingCosts,
     Scorer,
-    SeenModel,
     StepModel,
     cost_dtype,
     map_tensors,
@@ -33,7 +34,6 @@ from ledeline.search.step_model import (
 from ledeline.search.top_k import BannedWords, select_top_k
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 
-STEPS_PER_SOURCE_TOKEN: Final = 2  # the largest number of decoder steps, with <eos>
 _IMPOSSIBLE: Final = float("-inf")
 
 
@@ -64,12 +64,6 @@ def search(
     return running.hypotheses
 
 
-def max_steps(lengths: Ids, config: SearchConfig) -> Ids:
-    """The largest number of decoder steps, <eos> counted, for sources of these lengths."""
-    limits = (STEPS_PER_SOURCE_TOKEN * lengths).clip(min=config.min_length + 1)
-    return limits if config.max_length is None else limits.clip(max=config.max_length + 1)
-
-
 def greedy(model: StepModel[Any, Any], sources: Ids, lengths: Ids) -> list[list[int]]:
     """The ids of the headlines with the likeliest word at every step: a beam of one."""
     hypotheses = search(model, sources, lengths, SearchConfig(beam=1))
@@ -80,8 +74,7 @@ class BeamSearch:
     """A search that is carried on step by step, and can be given up between two steps.
 
     Making one encodes the sources. With `forbidden`, some ids for each source, these are never
-    written. With `keep_states`, what the model saw can be asked for afterwards; with `max_states`,
-    only what it saw in so many steps from the first.
+    written.
     """
 
     @torch.inference_mode()
@@ -92,21 +85,14 @@ class BeamSearch:
         lengths: Ids,
         config: SearchConfig | None = None,
         forbidden: Sequence[Sequence[int]] | None = None,
-        *,
-        keep_states: bool = False,
-        max_states: int | None = None,
     ) -> None:
         config = config or SearchConfig()
         _refuse_early_stop(model, config)
         self._model, self._config, device = model, config, model.device
         self._scorer = model if isinstance(model, Scorer) else None
         self._state, self._memory = model.encode(*Sources.of(sources, lengths, device))
-        self._seen = model if keep_states and isinstance(model, SeenModel) else None
-        self._seen_memory = self._memory if self._seen is not None else None
-        self._seen_states: list[Tensor] = []
-        self._max_states = max_states
         self._forbidden = None if forbidden is None else _as_rows(forbidden, device)  # (B, N)
-        self._all_max_steps = max_steps(lengths, config)
+        self._all_max_steps: Ids = np.array([max_steps(int(one), config) for one in lengths])
         self._sources: Ids = np.arange(len(sources))  # the number of each beam's source
         self._all_beams = torch.arange(len(sources), device=device)
         self._max_steps = torch.from_numpy(self._all_max_steps).to(device)
@@ -138,26 +124,7 @@ class BeamSearch:
             return [[] for _ in self._all_max_steps]
         limits, number = self._all_max_steps, self._config.n_best
         ends = None if self._kept is None else survivors(self._history, self._kept_history)
-        return read_hypotheses(
-            self._history, limits, number, paths=self._seen is not None, ends=ends
-        )
-
-    @torch.inference_mode()
-    def seen(self, source: int, found: Sequence[Hypothesis]) -> tuple[Tensor, Tensor] | None:
-        """What the model saw while it wrote hypotheses of a source, where it was kept.
-
-        The source's values (I, H), with those of padding, and the states (N, J, H) of the steps, at
-        most `max_states`.
-        """
-        paths = [one.path.slots for one in found if one.path is not None]
-        if self._seen is None or not paths:
-            return None
-        states = []
-        for j in range(min(max(map(len, paths)), len(self._seen_states))):
-            (row,) = np.flatnonzero(self._history[j].sources == source)
-            slots = [path[j] if j < len(path) else 0 for path in paths]
-            states.append(self._seen_states[j][int(row), slots])
-        return self._seen.source_values(self._seen_memory)[source], torch.stack(states, 1)
+        return read_hypotheses(self._history, limits, number, ends)
 
     @torch.inference_mode()
     def step(self) -> None:
@@ -207,8 +174,6 @@ class BeamSearch:
             (scores, self._state), bias = self._scorer.score(*inputs), self._scorer.bias
         else:
             scores, self._state = self._model.step(*inputs)
-        if self._seen is not None and len(self._seen_states) != self._max_states:
-            self._seen_states.append(self._seen.attentional_states(self._state))
         banned = self._banned_words(scores.shape[-1])
         groups = None if self._last_words is None else self._last_words.groups()
         return select_top_k(

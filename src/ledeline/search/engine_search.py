@@ -27,7 +27,7 @@ class EngineSearch:
 
     def __init__(
         self,
-        engine: Engine,
+        engines: Sequence[Engine],
         sources: Sequence[Sequence[int]],
         config: SearchConfig,
         forbidden: Sequence[Sequence[int]] | None = None,
@@ -38,8 +38,9 @@ class EngineSearch:
         options["max_length"] = -1 if config.max_length is None else config.max_length
         options["block_ngrams"] = config.block_ngrams or 0
         options["recombine"] = config.recombine or 0
+        models = [engine.native for engine in engines]
         self._native: Any = extension().Search(
-            engine.native,
+            models[0] if len(models) == 1 else models,
             list(sources),
             **options,
             keep_states=keep_states > 0,

@@ -13,30 +13,10 @@ import torch
 from torch import Tensor
 
 from ledeline.data.dataset import Ids
+from ledeline.search.hypothesis import Hypothesis
 from ledeline.text.subwords import EOS
 
 _Floats: TypeAlias = npt.NDArray[np.floating[Any]]
-
-
-class Hypothesis(NamedTuple):
-    """A headline as search found it."""
-
-    ids: tuple[int, ...]  # without <eos>
-    cost: float  # -log p of all of it, <eos> counted
-    truncated: bool = False  # it reached the limit of steps; its cost has no <eos>
-    path: "Path | None" = None  # how it came about, where that is kept
-
-    @property
-    def score(self) -> float:
-        """Mean log-probability, by which headlines of different lengths are compared."""
-        return -self.cost / max(1, len(self.ids) + (not self.truncated))
-
-
-class Path(NamedTuple):
-    """How search came to a hypothesis, step by step; the last one wrote <eos>."""
-
-    slots: tuple[int, ...]  # which slot was extended
-    logs: tuple[float, ...]  # log p of what was written
 
 
 class TopK(NamedTuple):
@@ -58,8 +38,6 @@ def read_hypotheses(
     steps: Sequence[Step],
     limits: Ids,
     n_best: int,
-    *,
-    paths: bool = False,
     ends: tuple[Ids, Ids, Ids] | None = None,
 ) -> list[list[Hypothesis]]:
     """The n-best list of each source; limits (B,) are the largest numbers of steps.
@@ -79,13 +57,13 @@ def read_hypotheses(
     best = ranked[np.arange(len(ranked)) - starts[sources] < n_best]
     lists: list[list[Hypothesis]] = [[] for _ in limits]
     some = _Ends(sources[best], lengths[best], slots[best], truncated=False)
-    _append_hypotheses(lists, selected, some, paths=paths)
+    _append_hypotheses(lists, selected, some)
     unfinished = np.flatnonzero(~finished.any((1, 2)) & (limits <= selected.words.shape[1]))
     last = selected.totals[unfinished, limits[unfinished] - 1] > -np.inf  # (B, K)
     has_some = last.any(1)
     unfinished, first = unfinished[has_some], last[has_some].argmax(1)
     some = _Ends(unfinished, limits[unfinished] - 1, first, truncated=True)
-    _append_hypotheses(lists, selected, some, paths=paths)
+    _append_hypotheses(lists, selected, some)
     return lists
 
 
@@ -125,26 +103,18 @@ def _gather(steps: Sequence[Step], num_sources: int) -> _AllSteps:
     return all_steps
 
 
-def _append_hypotheses(
-    lists: list[list[Hypothesis]], selected: _AllSteps, ends: _Ends, *, paths: bool
-) -> None:
+def _append_hypotheses(lists: list[list[Hypothesis]], selected: _AllSteps, ends: _Ends) -> None:
     """Append the headlines whose last words were selected at these steps and slots."""
     sources, steps, slots, truncated = ends
     costs = (-selected.totals[sources, steps, slots]).tolist()
     shape = len(sources), int(steps.max(initial=-1)) + 1
-    ids, extended = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    totals = np.zeros((shape[0], shape[1] + 1))
+    ids = np.zeros(shape, np.int64)
     for j in range(shape[1] - 1, -1, -1):
         active = np.flatnonzero(steps >= j)
         at = sources[active], j, slots[active]
-        ids[active, j], totals[active, j + 1] = selected.words[at], selected.totals[at]
-        extended[active, j] = slots[active] = selected.parents[at]
+        ids[active, j] = selected.words[at]
+        slots[active] = selected.parents[at]
     lengths = (steps + truncated).tolist()  # without <eos>
     rows = zip(sources.tolist(), ids.tolist(), lengths, costs, strict=True)
-    for row, (source, own, length, cost) in enumerate(rows):
-        path = None
-        if paths:
-            some = slice(steps[row] + 1)
-            logs = np.diff(totals[row, : steps[row] + 2])
-            path = Path(tuple(extended[row, some].tolist()), tuple(logs.tolist()))
-        lists[source].append(Hypothesis(tuple(own[:length]), cost, truncated, path))
+    for source, own, length, cost in rows:
+        lists[source].append(Hypothesis(tuple(own[:length]), cost, truncated))

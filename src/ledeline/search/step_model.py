@@ -44,17 +44,6 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
-class SeenModel(Protocol):
-    """A step model that shows what a verifier looks at."""
-
-    def source_values(self, memory: Any, /) -> Tensor:
-        """What attention mixes. (B, I, H)."""
-
-    def attentional_states(self, state: Any, /) -> Tensor:
-        """z_j of the step that made the state. (B, K, H)."""
-
-
-@runtime_checkable
 class FallingCosts(Protocol):
     """A step model with bonuses, so that the cost of a hypothesis can fall."""
 

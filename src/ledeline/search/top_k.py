@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from ledeline.model.gpu import dispatch
-from ledeline.runtime import kernels
 from ledeline.search.hypotheses import TopK
 from ledeline.search.recombination import recombine_
 
@@ -76,14 +75,12 @@ def _possible_logs(scores: Tensor, bias: Tensor | None, banned: BannedWords) -> 
 def top_k(logs: Tensor, totals: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k highest of `totals + logs` of each source: values and flat indices, both (B, k).
 
-    Ranked by value, then by index. Logs (B, K, V), totals (B, K). Without the C kernel, the maxima
-    of blocks of sixteen columns are computed first, and only the k best blocks are searched. Where
-    values are equal that may be wrong, and everything is sorted instead.
+    Ranked by value, then by index. Logs (B, K, V), totals (B, K). The maxima of blocks of sixteen
+    columns are computed first, and only the k best blocks are searched. Where values are equal that
+    may be wrong, and everything is sorted instead.
     """
     k = min(k, logs.shape[1] * logs.shape[2])
-    found = kernels.top_k(logs, totals, k)
-    if found is None and logs.shape[-1] >= _BLOCK**2:
-        found = _top_k_of_blocks(logs, totals, k)
+    found = _top_k_of_blocks(logs, totals, k) if logs.shape[-1] >= _BLOCK**2 else None
     if found is not None:
         return found
     everything = (totals.unsqueeze(-1) + logs).flatten(1)

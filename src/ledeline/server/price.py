@@ -7,14 +7,12 @@ the bundled model takes some 70 microseconds of a core for it (docs/serve.md has
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
-from ledeline.config import SearchConfig
+from ledeline.config.search import SearchConfig
 from ledeline.config.section import BadValue
-from ledeline.inference.checks.checker import MAX_HEADLINE
+from ledeline.inference.checks.followed import MAX_HEADLINE
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
-from ledeline.search import max_steps
+from ledeline.search.step_limit import max_steps
 
 _READ: Final = 1.5  # a sub-word that is read
 _ATTENTION: Final = 1024  # sub-words of a text that double the cost of a hypothesis
@@ -60,7 +58,7 @@ def text_price(
     """
     if not num_subwords:
         return Price(1.0, 1.0)
-    most = int(max_steps(np.array([num_subwords]), search)[0])
+    most = max_steps(num_subwords, search)
     usual = min(most, max(search.min_length + 1, _USUAL_STEPS))
     of_step = search.beam * (1 + num_subwords / _ATTENTION)
     of_step += _TRACED_STEP * search.n_best * (1 + num_subwords / _TRACED_ATTENTION)

@@ -134,14 +134,13 @@ def add_operations_routes(app: FastAPI, metrics: Metrics, *, needs_token: bool) 
 
 def describe_model(headliner: Headliner, limits: LimitsConfig, card: str | None) -> ModelResponse:
     """What /v1/model answers."""
-    models = [one.model for one in headliner.models]
     return ModelResponse(
         system=system_name(headliner),
         profile=headliner.models[0].tokenizer.profile.name,
         vocabulary=headliner.models[0].tokenizer.vocabulary_size,
-        parameters=sum(one.numel() for model in models for one in model.parameters()),
+        parameters=sum(one.model.num_parameters for one in headliner.models),
         precision=headliner.precision,
-        device=models[0].device.type,
+        device="cpu" if headliner.on_cpu else "cuda",
         version=__version__,
         card=card,
         limits=LimitsSchema(**asdict(limits)),

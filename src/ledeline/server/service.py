@@ -14,7 +14,6 @@ from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import MIN_SOURCES_PER_THREAD, Headliner
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
-from ledeline.inference.threads import num_threads, single_threaded
 from ledeline.server.admission import AdmissionLimits, ServiceUnavailable
 from ledeline.server.batcher import Batcher, StepwiseGeneration
 from ledeline.server.callers import CallerLimits
@@ -49,7 +48,7 @@ class HeadlineService:
         bound_memory()
         self._headliner, self._limits = headliner, settings.limits
         device = "cpu" if headliner.on_cpu else "cuda"
-        self._num_threads = num_threads() if headliner.on_cpu else 1
+        self._num_threads = headliner.num_threads
         batching = settings.batching
         limits = SliceLimits(batching.texts, _SUBWORDS[device], _HYPOTHESES[device])
         schedule = FairSchedule(
@@ -71,12 +70,7 @@ class HeadlineService:
 
     def start(self) -> None:
         """Start the threads; an event loop must be running."""
-        threads = (
-            single_threaded(self._num_threads)
-            if self._headliner.on_cpu
-            else ThreadPoolExecutor(1, "headlines")
-        )
-        self.batcher.start(threads, self._num_threads)
+        self.batcher.start(self._headliner.pool(self._num_threads), self._num_threads)
         self._housekeeping = asyncio.create_task(keep_memory_small(self._is_idle))
 
     def _is_idle(self) -> bool:

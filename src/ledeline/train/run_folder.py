@@ -24,7 +24,8 @@ from ledeline.core.errors import CheckpointError, ModelError, TrainingError
 from ledeline.core.provenance import circumstances
 from ledeline.data.dataset import Dataset
 from ledeline.model.addons import ADDONS
-from ledeline.model.format.model_folder import BEST, WEIGHTS, load_model, write_description
+from ledeline.model.format.description import BEST, WEIGHTS
+from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
 from ledeline.train.checkpoint import Checkpoint, Checkpoints

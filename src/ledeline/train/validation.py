@@ -12,7 +12,7 @@ from ledeline.core.progress import Progress, no_progress
 from ledeline.data.batches import Batches
 from ledeline.data.dataset import Dataset, Ids
 from ledeline.evaluation.links import Links, attention_links, spm_links, to_words
-from ledeline.inference.attribution import teacher_force
+from ledeline.inference.traces import teacher_force
 from ledeline.model.system import System
 from ledeline.search import greedy
 from ledeline.train.device_data import DeviceSplit, shapes_of, size_of

@@ -20,7 +20,7 @@ from ledeline.inference.checks.doubt import DOUBT_KINDS, Doubt
 from ledeline.inference.checks.rules import rule_doubts
 from ledeline.inference.checks.spans import verifier_doubts
 from ledeline.inference.checks.verifier_folder import read_verifier
-from ledeline.model.verifier import KINDS
+from ledeline.model.verifier_labels import KINDS
 from ledeline.synth.newsroom import generate
 from ledeline.text.tokenizer import Tokenizer
 

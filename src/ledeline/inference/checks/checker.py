@@ -1,32 +1,37 @@
 """`Checker` says how far a lede supports a headline."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
-
-import torch
 
 from ledeline.core.errors import ArgumentError
 from ledeline.core.shipped import SHIPPED
 from ledeline.core.steps import Steps, run_steps
 from ledeline.inference.checks.calibration import Calibration
 from ledeline.inference.checks.check import Check
-from ledeline.inference.checks.followed import AskedIds, follow
+from ledeline.inference.checks.followed import MAX_HEADLINE, AskedIds, follow
 from ledeline.inference.checks.rules import RuleChecker
 from ledeline.inference.checks.spans import verifier_doubts
 from ledeline.inference.checks.verifier_folder import VerifierBundle, read_verifier
-from ledeline.model.format.model_folder import load_model
-from ledeline.model.verifier import Judgement, PairView, Verifier, VerifierBatch
-from ledeline.runtime.cpu import has_int8
+from ledeline.inference.engine_bundle import read_engine_bundle
 from ledeline.runtime.engine import Engine
-from ledeline.text.subwords import PAD
+from ledeline.runtime.verifier_engine import GeneratorView, VerifierEngine, VerifierSays
 from ledeline.text.tokenizer import Tokenizer
 
 VERIFIER: Final = SHIPPED.with_name("verifier")
-MAX_LEDE, MAX_HEADLINE = 512, 64  # sub-words that are read
+MAX_LEDE: Final = 512  # sub-words that are read
 _LEDES_AT_ONCE: Final = 16
 _SUBWORDS_AT_ONCE: Final = 640  # of headlines that are judged together
 _DECIMALS: Final = 4
+_FAR: Final = 30.0  # from 0, where a sigmoid is 0 or 1
+
+
+class BundledGenerator(NamedTuple):
+    """The bundled model, whose states the verifier knows."""
+
+    engine: Engine
+    tokenizer: Tokenizer
 
 
 class Checker:
@@ -41,21 +46,20 @@ class Checker:
         self,
         generator: Engine,
         tokenizer: Tokenizer,
-        verifier: Verifier,
+        verifier: VerifierEngine,
         calibration: Calibration,
     ) -> None:
         self._generator, self._tokenizer = generator, tokenizer
         self._verifier, self._calibration = verifier, calibration
 
     @classmethod
-    def load(cls, generator: Engine | None = None) -> Self:
+    def load(cls, generator: BundledGenerator | None = None) -> Self:
         """The checker that comes with ledeline.
 
-        It needs the bundled model, and loads it unless an engine that runs it is given.
+        It needs the bundled model, and loads it unless it is given.
         """
-        verifier, calibration = _bundled_verifier()
-        tokenizer = Tokenizer.load(SHIPPED)
-        return cls(generator or bundled_engine(), tokenizer, verifier, calibration)
+        engine, tokenizer = generator or bundled_generator()
+        return cls(engine, tokenizer, *_bundled_verifier())
 
     def check(self, lede: str, headline: str) -> Check:
         """How far a lede supports a headline."""
@@ -88,24 +92,23 @@ class Checker:
             [tokenizer.encode(tokenizer.headline_words(one))[:MAX_HEADLINE] for one in headlines],
         )
 
-    def follow(self, asked: Sequence[AskedIds]) -> Steps[list[PairView]]:
+    def follow(self, asked: Sequence[AskedIds]) -> Steps[list[GeneratorView]]:
         """What the generator makes of some headlines of each lede; each must have some words."""
         return (yield from follow(self._generator, asked)) if asked else []
 
-    def judge(self, lede: str, headlines: Sequence[str], view: PairView) -> list[Check]:
+    def judge(self, lede: str, headlines: Sequence[str], view: GeneratorView) -> list[Check]:
         """The checks of the headlines of one lede, from what the generator made of them."""
         return run_steps(self.judge_steps(lede, headlines, view))
 
     def judge_steps(
-        self, lede: str, headlines: Sequence[str], view: PairView
+        self, lede: str, headlines: Sequence[str], view: GeneratorView
     ) -> Steps[list[Check]]:
         """The same, a short step at a time."""
-        view, rules, checks = _cut(view), RuleChecker(lede), list[Check]()
-        size = max(1, _SUBWORDS_AT_ONCE // max(1, view.headlines.shape[1]))
+        rules, checks = RuleChecker(lede), list[Check]()
+        size = max(1, _SUBWORDS_AT_ONCE // max(1, *map(len, view.headlines)))
         for start in range(0, len(headlines), size):
-            some = _rows(view, slice(start, start + size))
-            with torch.inference_mode():
-                judged = self._verifier(VerifierBatch.of([some]))
+            some = view.rows(start, start + size)
+            judged = self._verifier.judge(some)
             yield
             for headline, seen in zip(
                 headlines[start : start + size], _each(some, judged), strict=True
@@ -116,14 +119,14 @@ class Checker:
 
     def _check(self, lede: str, headline: str, rules: RuleChecker, seen: "_Seen") -> Check:
         """The check of one headline, from what the rules and the verifier say."""
-        own = [one for one in seen.ids if one != PAD]
+        own = seen.ids
         if not own:
             return Check(None)
         calibration, doubts = self._calibration, rules.doubts(headline)
         support = calibration.support(seen.log_labels, seen.score, doubts)
         if support < calibration.doubted_below and not doubts:
             words = self._tokenizer.plain(self._tokenizer.decode_words(own))
-            by_word = list(zip(self._tokenizer.word_ids(own), seen.wrong, strict=False))
+            by_word = list(zip(self._tokenizer.word_ids(own), seen.wrong, strict=True))
             doubts = verifier_doubts(lede, headline, words, by_word, seen.kind)
         value = calibration.value(seen.log_labels, seen.score, len(own), doubts)
         return Check(round(support, _DECIMALS), tuple(doubts), value)
@@ -132,39 +135,28 @@ class Checker:
 class _Seen(NamedTuple):
     """What verifier and generator say of a headline."""
 
-    ids: list[int]  # padded
+    ids: Sequence[int]
     score: float
     log_labels: list[float]
     wrong: list[float]  # how likely each sub-word is part of an error
     kind: int
 
 
-def _each(view: PairView, judged: Judgement) -> Iterator[_Seen]:
+def _each(view: GeneratorView, judged: VerifierSays) -> Iterator[_Seen]:
     """What is said of each headline."""
-    fields = (
-        view.headlines,
-        view.scores,
-        judged.labels.double().log_softmax(-1),
-        judged.doubts.sigmoid(),
-        judged.kinds.argmax(1),
-    )
-    return (_Seen(*one) for one in zip(*(field.tolist() for field in fields), strict=True))
+    rows = zip(view.headlines, view.logs, *judged, strict=True)
+    for ids, logs, labels, doubts, kinds in rows:
+        score = math.fsum(logs) / (len(ids) + 1)  # exact sums are the same everywhere
+        wrong = [1 / (1 + math.exp(-max(-_FAR, min(_FAR, one)))) for one in doubts]
+        yield _Seen(
+            ids, score, _log_softmax(labels), wrong, max(range(len(kinds)), key=kinds.__getitem__)
+        )
 
 
-def _cut(view: PairView) -> PairView:
-    """As much of each headline as is read."""
-    return view._replace(
-        headlines=view.headlines[:, :MAX_HEADLINE],
-        states=view.states[:, : MAX_HEADLINE + 1],
-        logs=view.logs[:, : MAX_HEADLINE + 1],
-    )
-
-
-def _rows(view: PairView, some: slice) -> PairView:
-    """Some of the headlines."""
-    return view._replace(
-        headlines=view.headlines[some], states=view.states[some], logs=view.logs[some]
-    )
+def _log_softmax(values: Sequence[float]) -> list[float]:
+    most = max(values)
+    norm = most + math.log(math.fsum(math.exp(value - most) for value in values))
+    return [value - norm for value in values]
 
 
 def check(lede: str, headline: str) -> Check:
@@ -207,10 +199,16 @@ def _shared_checker() -> Checker:
 
 
 @lru_cache(maxsize=1)
+def bundled_generator() -> BundledGenerator:
+    """The bundled model, in int8."""
+    bundle = read_engine_bundle(SHIPPED)
+    assert bundle is not None
+    return BundledGenerator(bundle.model.engine("int8"), bundle.tokenizer)
+
+
 def bundled_engine() -> Engine:
-    """The bundled model, whose states the verifier knows."""
-    model = load_model(SHIPPED).model
-    return Engine(model, "int8" if has_int8() else "float32")  # type: ignore[arg-type]
+    """The same without its tokenizer."""
+    return bundled_generator().engine
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
-from ledeline.model.verifier import KINDS
+from ledeline.model.verifier_labels import KINDS
 from ledeline.text.function_words import is_content
 
 _WORD: Final = re.compile(r"[^\W_]+(?:[.,'’\-][^\W_]+)*")

@@ -1,7 +1,7 @@
 """The folder of a verifier: `verifier.json` and its weights, in int8.
 
 `verifier.json` has its shape, its calibration, and how large the inputs of its linear layers get:
-on a CPU with int8 products these layers are multiplied in int8, and larger inputs are cut off.
+these layers are multiplied in int8, and larger inputs are cut off.
 """
 
 import hashlib
@@ -9,33 +9,35 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ledeline.core.errors import ModelError
 from ledeline.inference.checks.calibration import Calibration
-from ledeline.model.format.weights import read_weights, write_weights
-from ledeline.model.verifier import Verifier, VerifierShape
-from ledeline.runtime.bounded_linear import use_int8
-from ledeline.runtime.cpu import has_int8
+from ledeline.runtime.engine import EnginePrecision
+from ledeline.runtime.tensor_file import read_tensors
+from ledeline.runtime.verifier_engine import VerifierEngine
+
+if TYPE_CHECKING:
+    from ledeline.model.verifier import Verifier
 
 FORMAT: Final = "ledeline-verifier"
 _ABOUT, _WEIGHTS, _VERSION = "verifier.json", "model.safetensors", 1
+_SIZES: Final = {"vocabulary", "size", "heads", "layers", "embedding_size", "generator_size"}
 
 
 class VerifierBundle(NamedTuple):
     """What the folder holds."""
 
-    verifier: Verifier
+    verifier: VerifierEngine
     calibration: Calibration
 
 
 def write_verifier(
-    folder: Path, verifier: Verifier, calibration: Calibration, bounds: Mapping[str, float]
+    folder: Path, verifier: "Verifier", calibration: Calibration, bounds: Mapping[str, float]
 ) -> None:
     """Write a verifier in int8; bounds by the names of layers."""
+    from ledeline.model.format.weights import write_weights
+
     folder.mkdir(parents=True, exist_ok=True)
     about = {
         "format": FORMAT,
@@ -48,11 +50,11 @@ def write_verifier(
     (folder / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
 
 
-def read_verifier(folder: Path) -> VerifierBundle:
+def read_verifier(folder: Path, precision: EnginePrecision = "int8") -> VerifierBundle:
     """Read a verifier, ready to judge."""
     about = _read_description(folder / _ABOUT)
     try:
-        shape, calibration = VerifierShape(**about["shape"]), Calibration(**about["calibration"])
+        shape, calibration = dict(about["shape"]), Calibration(**about["calibration"])
         bounds = {str(name): float(bound) for name, bound in about["bounds"].items()}
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ModelError(f"{folder / _ABOUT} is damaged") from None
@@ -60,27 +62,14 @@ def read_verifier(folder: Path) -> VerifierBundle:
         _is_possible(shape) and _is_usable(calibration) and all(map(_is_finite, bounds.values()))
     ):
         raise ModelError(f"{folder / _ABOUT} is damaged")
-    with torch.device("meta"):
-        verifier = Verifier(shape)
-    weights = read_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
-    verifier.load_state_dict(weights, assign=True)
-    if has_int8():
-        _use_int8(folder, verifier, bounds)
-    return VerifierBundle(verifier.eval(), calibration)
+    path = folder / _WEIGHTS
+    verifier = VerifierEngine(shape, bounds, read_tensors(path), precision, path=path)
+    return VerifierBundle(verifier, calibration)
 
 
-def _use_int8(folder: Path, verifier: Verifier, bounds: Mapping[str, float]) -> None:
-    linear = {name for name, one in verifier.named_modules() if isinstance(one, nn.Linear)}
-    if not linear >= bounds.keys() or not all(bound > 0 for bound in bounds.values()):
-        raise ModelError(f"{folder / _ABOUT} is damaged: its bounds are not those of its layers")
-    with torch.inference_mode():
-        use_int8(verifier, bounds)
-
-
-def _is_possible(shape: VerifierShape) -> bool:
-    """Whether a verifier can have these sizes."""
-    are_sizes = all(isinstance(one, int) and one > 0 for one in shape)
-    return are_sizes and shape.size % shape.heads == 0
+def _is_possible(shape: Mapping[str, Any]) -> bool:
+    """Whether these are the sizes of a verifier; the engine knows which go together."""
+    return set(shape) == _SIZES and all(type(one) is int and one > 0 for one in shape.values())
 
 
 def _is_usable(calibration: Calibration) -> bool:

@@ -1,48 +1,28 @@
-"""A model folder: weights, the configuration of the system, and its sub-words.
-
-| file | what it is |
-| --- | --- |
-| `model.safetensors` | the weights |
-| `model.json` | format and version, system, add-ons, text profile, vocabulary, storage, features |
-| `system.toml` | the configuration of the system and its add-ons |
-| `codes.txt`, `subwords.json` | the sub-words |
-
-Version 3 names the system and its add-ons. Versions 1 (float32, float16) and 2 (int8) are those of
-ledeline 0.1.0, which had EncDec alone; they are still read.
-"""
+"""Model folders and the systems in them; `description` says which files they have."""
 
 import json
-import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from ledeline.config.extractive import ExtractiveWeights
-from ledeline.config.section import BadValue
 from ledeline.config.toml import load, to_toml
-from ledeline.core.errors import LedelineError, ModelError, NewerModelError
-from ledeline.core.shipped import is_name, model_folder
-from ledeline.model.addons import ADDONS
+from ledeline.core.errors import LedelineError
+from ledeline.core.shipped import model_folder
 from ledeline.model.build import build
-from ledeline.model.format.weights import Storage, read_weights
+from ledeline.model.format.description import (
+    RENAMED,
+    SYSTEM,
+    VERSION,
+    WEIGHTS,
+    Storage,
+    read_description,
+    title,
+)
+from ledeline.model.format.weights import read_weights
 from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
-from ledeline.model.systems import SYSTEMS
-from ledeline.text.profiles import PROFILES
 from ledeline.text.tokenizer import MODEL_FILE, MODEL_FORMAT, Tokenizer
-
-WEIGHTS: Final = "model"  # .safetensors
-SYSTEM: Final = "system.toml"
-BEST: Final = "best"  # in the folder of a run
-VERSION: Final = 3
-STORAGES: Final[dict[int, tuple[Storage, ...]]] = {  # by the version of the format
-    1: ("float32", "float16"),
-    2: ("int8",),
-    3: ("float32", "float16", "int8"),
-}
-# Keys of system.toml in versions 1 and 2. A trained model does not need its initialisation.
-RENAMED: Final = {"model.init": None, "model.": "system.", "gate.": "sgate."}
 
 
 class ModelBundle(NamedTuple):
@@ -57,12 +37,7 @@ class ModelBundle(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the system, as EncDec+SPM; with extractive features, as ABS+."""
-        return title(self.model.config, self.extractive)
-
-
-def title(system: SystemConfig, extractive: ExtractiveWeights | None) -> str:
-    """The name of a system, as EncDec+SPM; with extractive features, as ABS+."""
-    return system.name + ("" if extractive is None else "+")
+        return title(self.model.config.name, self.extractive)
 
 
 def write_description(
@@ -124,91 +99,3 @@ def _load(folder: Path) -> ModelBundle:
 def read_system(folder: Path) -> SystemConfig:
     """The configuration of the system and its add-ons."""
     return load(SystemConfig, folder / SYSTEM, renamed=RENAMED, quiet=True)
-
-
-def read_description(folder: Path) -> dict[str, Any]:
-    """What `model.json` says, checked."""
-    path = folder / MODEL_FILE
-    try:
-        about = json.loads(path.read_bytes())
-    except OSError as error:
-        raise _no_model(folder, error) from None
-    except ValueError:
-        raise ModelError(f"{path} is damaged") from None
-    if not isinstance(about, dict) or about.get("format") != MODEL_FORMAT:
-        raise ModelError(f"{path} does not describe a model of ledeline")
-    version, storage = about.get("version"), about.get("weights", "float32")
-    if version not in list(STORAGES) or about.get("profile") not in list(PROFILES):
-        kind = NewerModelError if type(version) is int and version > VERSION else ModelError
-        raise kind(
-            f"{path} has format version {version} and profile {about.get('profile')}, but this "
-            f"ledeline reads versions 1 to {VERSION} with " + " or ".join(PROFILES)
-        )
-    if storage not in STORAGES[version]:
-        raise ModelError(f"{path} is damaged: version {version} has no weights in {storage}")
-    if version == VERSION:
-        _refuse_unknown(path, "system", [about.get("system")], SYSTEMS)
-        _refuse_unknown(path, "add-on", about.get("addons", []), ADDONS)
-    blocked = about.get("block_ngrams", 0)
-    if type(blocked) is not int or blocked < 0:
-        raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
-    if type(about.get("check", False)) is not bool:
-        raise ModelError(f"{path} is damaged: check is {about['check']!r}, not true or false")
-    if "extractive" in about:
-        about["extractive"] = _read_extractive(path, about["extractive"])
-    return about
-
-
-def _read_extractive(path: Path, values: Any) -> ExtractiveWeights:
-    """The weights of extractive features, which are finite numbers by name."""
-    is_table = isinstance(values, dict) and set(values) <= set(asdict(ExtractiveWeights()))
-    if not is_table or not all(
-        type(one) in (int, float) and math.isfinite(one) for one in values.values()
-    ):
-        raise ModelError(f"{path} is damaged: extractive is {values!r}, not weights of features")
-    try:
-        return ExtractiveWeights(**{name: float(one) for name, one in values.items()})
-    except BadValue as error:
-        raise ModelError(f"{path} is damaged: extractive: {error}") from None
-
-
-def _refuse_unknown(path: Path, what: str, names: list[Any], known: Mapping[str, type]) -> None:
-    """Refuse a system or an add-on that this ledeline does not have."""
-    for name in names:
-        if name not in list(known):
-            raise NewerModelError(
-                f"{path} names the {what} {name}, but this ledeline only has {', '.join(known)}"
-            )
-
-
-def _no_model(folder: Path, error: OSError) -> ModelError:
-    """The error for a folder whose description cannot be read."""
-    reason = f"{MODEL_FILE}: {error.strerror}"
-    if not folder.is_dir():
-        reason = "it is a file" if folder.exists() else _missing(folder)
-    elif isinstance(error, FileNotFoundError):
-        reason = f"it has no {MODEL_FILE}"
-    return ModelError(f"{folder} is not a model folder: {reason}; name {_nearest(folder)}")
-
-
-def _nearest(folder: Path) -> str:
-    """What may have been meant by a folder without a model."""
-    best = folder / BEST
-    if (best / MODEL_FILE).exists():
-        return str(best)
-    if is_name(folder) and folder.exists():  # it goes before an installed model of its name
-        from ledeline.core.installed_models import installed_models
-
-        for one in installed_models():
-            if one.name == folder.name:
-                return f"{one.folder}, which is the installed model {one.name}"
-    return "one, such as runs/NAME/best"
-
-
-def _missing(folder: Path) -> str:
-    """Why a folder that does not exist is not the name of a model either."""
-    if not is_name(folder):
-        return "it does not exist"
-    from ledeline.core.installed_models import not_installed
-
-    return f"it does not exist, and {not_installed()}"

@@ -8,15 +8,16 @@ from ledeline.core import shipped
 from ledeline.core.errors import LedelineError, ModelError
 from ledeline.core.installed_models import InstalledModel, installed_models, refuse_unusable
 from ledeline.core.shipped import SHIPPED_NAME
-from ledeline.model.format.model_folder import (
+from ledeline.model.format.description import (
+    CARD,
     SYSTEM,
     WEIGHTS,
+    Storage,
     read_description,
-    read_system,
     title,
 )
-from ledeline.model.format.pack import CARD
-from ledeline.model.format.weights import Storage, count_weights
+from ledeline.model.format.model_folder import read_system
+from ledeline.model.format.weights import count_weights
 from ledeline.text.subwords import FILES as SUBWORD_FILES
 
 
@@ -50,7 +51,7 @@ def summarize_model(folder: Path) -> ModelSummary:
             raise ModelError(f"{folder} has no {name}")
     storage: Storage = about.get("weights", "float32")
     return ModelSummary(
-        title(read_system(folder), about.get("extractive")),
+        title(read_system(folder).name, about.get("extractive")),
         count_weights(folder / f"{WEIGHTS}.safetensors", storage),
         sum(path.stat().st_size for path in folder.iterdir()),
         storage,

@@ -17,7 +17,7 @@ it gets exactly the stored levels and scales, because both have a scale for the 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,9 +25,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from ledeline.core.errors import ModelError
+from ledeline.model.format.description import Storage
 from ledeline.model.format.int8 import BY_ROWS, Layout, quantize
 
-Storage: TypeAlias = Literal["float32", "float16", "int8"]
 Weights: TypeAlias = dict[str, Tensor]
 Layouts: TypeAlias = Mapping[str, Layout]
 

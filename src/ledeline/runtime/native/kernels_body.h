@@ -6,7 +6,7 @@
 
 /* e^x, with a relative error below 2e-7; the polynomial is the best of its degree for |r| < ln 2 / 2 */
 static inline float NAME(exp)(float x) {
-    x = x < -87.0f ? -87.0f : x;
+    x = x > -87.0f ? x : -87.0f; /* also what is no number */
     x = x > 88.0f ? 88.0f : x;
     float shifted = x * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: its last bits are the nearest integer */
     float n = shifted - 12582912.0f;

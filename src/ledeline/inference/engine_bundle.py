@@ -1,0 +1,106 @@
+"""A model folder as the engine in C reads it, without torch."""
+
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EngineConfig
+from ledeline.config.extractive import ExtractiveWeights
+from ledeline.config.toml import load
+from ledeline.core.errors import LedelineError, ModelError
+from ledeline.core.shipped import model_folder
+from ledeline.model.format.description import (
+    RENAMED,
+    SYSTEM,
+    VERSION,
+    WEIGHTS,
+    read_description,
+    title,
+)
+from ledeline.runtime.engine import Engine, EnginePrecision
+from ledeline.runtime.tensor_file import Tensors, read_tensors
+from ledeline.text.tokenizer import Tokenizer
+
+_LAYERS: Final = ("encoder", "decoder", "output")  # of every system; add-ons have their own
+_WEIGHT_NAMES: Final = {"sgate": "gate"}  # of an add-on's weights, where it is not its own name
+
+
+class EngineSystem:
+    """A trained system, with its weights as the file has them."""
+
+    has_attention = True
+    context_size: int | None = None  # a step depends on all words that were written
+    rescores = False
+
+    def __init__(self, folder: Path, config: EngineConfig, vocabulary: int) -> None:
+        self.folder, self.config, self.vocabulary = folder, config, vocabulary
+        self.path = folder / f"{WEIGHTS}.safetensors"
+        self.tensors: Tensors = read_tensors(self.path)
+        _refuse_unknown_layers(self.path, self.tensors, config)
+
+    def engine(self, precision: EnginePrecision) -> Engine:
+        """The engine that runs it."""
+        return Engine(self.config, self.vocabulary, self.tensors, precision, path=self.path)
+
+    @cached_property
+    def num_parameters(self) -> int:
+        """How many weights it has."""
+        is_scale = {name for name in self.tensors if name.endswith(".scale")}
+        return sum(prod(one.shape) for name, one in self.tensors.items() if name not in is_scale)
+
+
+class EngineBundle(NamedTuple):
+    """What a model folder holds; as `ModelBundle`, without torch."""
+
+    model: EngineSystem
+    tokenizer: Tokenizer
+    block_ngrams: int = 0  # default of searches with this model
+    check: bool = False  # the verifier knows this model; its headlines are checked by default
+    extractive: ExtractiveWeights | None = None  # the engine has no such features
+
+    @property
+    def name(self) -> str:
+        """The name of the system, as EncDec+SPM."""
+        return title(self.model.config.name, self.extractive)
+
+
+def read_engine_bundle(name: Path | str) -> EngineBundle | None:
+    """Read the model in a folder, or of a name; None if the engine does not know its system."""
+    folder = model_folder(name)
+    try:
+        about = read_description(folder)
+        return _read(folder, about) if _is_known(about) else None
+    except LedelineError as error:
+        from ledeline.core.installed_models import explain_installed
+
+        raise explain_installed(folder, error) from None
+
+
+def _is_known(about: dict[str, Any]) -> bool:
+    """Whether the engine knows the system, its add-ons, and what its searches add."""
+    if about.get("extractive") is not None:
+        return False
+    if about["version"] < VERSION:  # which had EncDec alone
+        return True
+    return about["system"] in ENGINE_SYSTEMS and set(about["addons"]) <= set(ENGINE_ADDONS)
+
+
+def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:
+    tokenizer = Tokenizer.read(folder, about["profile"])
+    config = load(EngineConfig, folder / SYSTEM, renamed=RENAMED, quiet=True)
+    model = EngineSystem(folder, config, tokenizer.vocabulary_size)
+    return EngineBundle(
+        model, tokenizer, about.get("block_ngrams", 0), about.get("check", False), None
+    )
+
+
+def _refuse_unknown_layers(path: Path, tensors: Tensors, config: EngineConfig) -> None:
+    """Refuse weights of layers that the system does not have."""
+    known = {*_LAYERS, *(_WEIGHT_NAMES.get(name, name) for name in config.addons)}
+    for name in tensors:
+        if name.partition(".")[0] not in known:
+            raise ModelError(
+                f"{path} does not match the other files of the folder: {name} belongs to no layer "
+                f"of {config.name}"
+            )
