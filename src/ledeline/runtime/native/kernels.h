@@ -56,6 +56,11 @@ typedef struct {
     void (*add_scaled)(float *sums, const float *values, float weight, Size number);
     void (*softmax)(float *values, Size number);
     float (*log_sum_exp)(const float *values, Size number);
+    /* Logarithms of mean probabilities of several models. logits (models, number) are `apart` from each
+       other, norms (models) `norms_apart`; a model's log-probability is its logit - its norm. The result
+       takes the place of the first model's logits. */
+    void (*mean_logs)(float *logits, Size apart, const float *norms, Size norms_apart, Size models,
+                      Size number);
     float (*highest)(const float *values, Size number);
     /* Where (value - norm) + total is above a bound, ascending; returns how many there are. */
     Size (*above)(const float *values, Size number, float norm, float total, float bound,
