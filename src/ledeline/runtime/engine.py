@@ -60,7 +60,7 @@ class Engine:
                 int8=precision == "int8",
                 kind=kind or chosen_kind(),
             )
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ModelError(f"{path or 'the model'} is damaged: {error}") from None
 
     def follow(
