@@ -8,6 +8,7 @@ own in one line is a finding: another exception, a crash, or a case that takes s
 """
 
 import argparse
+import copy
 import faulthandler
 import json
 import os
@@ -164,6 +165,11 @@ def flip(numbers: random.Random, data: bytes) -> bytes:
     )
 
 
+def odd(numbers: random.Random) -> Any:
+    """A value that hardly belongs there."""
+    return copy.deepcopy(numbers.choice(ODD))
+
+
 def change_table(numbers: random.Random, table: dict[str, Any]) -> None:
     """Change something in a table, or in a table or list in it."""
     if not table:
@@ -175,13 +181,13 @@ def change_table(numbers: random.Random, table: dict[str, Any]) -> None:
     elif isinstance(inner, list) and inner and numbers.random() < 0.7:
         place = numbers.randrange(len(inner))
         near = inner[place] + numbers.choice((-4, -1, 1, 4)) if type(inner[place]) is int else 0
-        inner[place] = near if numbers.random() < 0.5 else numbers.choice(ODD)
+        inner[place] = near if numbers.random() < 0.5 else odd(numbers)
     elif numbers.random() < 0.2:
         del table[name]
     elif numbers.random() < 0.2:
-        table[str(numbers.choice([*table, "a", "\n", "\ud800", "b" * 200]))] = inner
+        table[str(numbers.choice([*table, "a", "\n", "\ud800", "b" * 200]))] = copy.deepcopy(inner)
     else:
-        table[name] = numbers.choice(ODD)
+        table[name] = odd(numbers)
 
 
 def change_file(numbers: random.Random, data: bytes) -> bytes:

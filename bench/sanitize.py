@@ -22,9 +22,9 @@ import native_driver
 import quick
 from machine import described
 
-ADDRESS: Final = ("-g", "-O2", "-fsanitize=address,undefined,float-cast-overflow")
+ADDRESS: Final = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow")
 ADDRESS_ONLY: Final = ("-fno-sanitize-recover=all",)
-THREAD: Final = ("-g", "-O2", "-fsanitize=thread")
+THREAD: Final = ("-g", "-O1", "-fsanitize=thread")
 OPTIONS: Final[tuple[dict[str, int], ...]] = (
     {"beam": 1},
     {"beam": 7, "n_best": 7, "min_length": 9, "max_length": 12},
