@@ -37,7 +37,7 @@ def test_the_switch(monkeypatch, wanted):
 def test_a_kind_that_this_cpu_lacks_is_refused(monkeypatch):
     monkeypatch.setattr(cpu, "kinds", lambda: ("portable", "avx2"))
     monkeypatch.setenv(cpu.VARIABLE, "vnni")
-    with pytest.raises(ConfigError, match="LEDELINE_CPU=vnni: this CPU only has portable, avx2$"):
+    with pytest.raises(ConfigError, match=r"LEDELINE_CPU=vnni: this CPU only has portable, avx2$"):
         cpu.chosen_kind()
     monkeypatch.setenv(cpu.VARIABLE, "")
     assert cpu.chosen_kind() == "avx2"
