@@ -32,10 +32,11 @@ from ledeline.config import SearchConfig
 from ledeline.core.steps import Steps
 from ledeline.corpus.inputs import FileInput
 from ledeline.data.dataset import padded
+from ledeline.inference.engines import open_model
 from ledeline.inference.generate import generate
 from ledeline.inference.generation import Generation
 from ledeline.inference.headline import Headline
-from ledeline.inference.headliner import Headliner, Options, open_model
+from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.open_output import open_output
 from ledeline.inference.outputs.reporter import LimitedReporter
 from ledeline.inference.source_text import SourceText
@@ -52,7 +53,7 @@ from ledeline.synth.newsroom import generate as newsroom
 from ledeline.text.profiles import PROFILES
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
-from machine import cpu_precisions, described
+from machine import CPU_PRECISIONS, described
 
 LENGTH, PLAIN_BATCH = 18, 32
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -232,7 +233,7 @@ def main() -> None:
     options = read_options()
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "no GPU"
     print(f"{described()}, torch {torch.__version__}, {device}")
-    precisions = ["float16", "float32"] if DEVICE == "cuda" else cpu_precisions()[::-1]
+    precisions = ["float16", "float32"] if DEVICE == "cuda" else CPU_PRECISIONS[::-1]
     started = seconds(lambda: torch.zeros(1, device=DEVICE))
     search_options = SearchConfig(beam=options.beam)
     if options.model is None:

@@ -1,37 +1,50 @@
 """Headlines on a CPU: speed beside two public toolkits, what int8 costs, start-up and memory.
 
 - `speed`: sentences a second and the latency of one alone, of a system of the paper's size with
-  beam 20, outputs forced to 18 sub-words; ours from text to headlines, the toolkits' (see peers.py)
-  on the same sub-words. All take a turn, one after another, then again.
+  beam 20, outputs forced to 18 sub-words and not checked; ours from text to headlines, in int8 by
+  each kind of CPU that this one can stand for, the toolkits' (see peers.py) on the same sub-words.
+  All take a turn, one after another, then again; ratios are of the same turn.
+- `limits`: what the engine reached, beside what the machine could: multiply-adds a second, and
+  bytes of weights a second beside the rate at which memory is read.
 - `beams`: headlines a second of a stream, by the size of the beam, as long as they come.
 - `quality`: ROUGE of float32 and int8 on the same pairs.
-- `start`: from the command to its first headline, in a process of its own each time.
-- `memory`: the most memory that `ledeline generate` needs for files of several sizes.
+- `start`: from the command to its first headline, in a process of its own each time, beside a
+  process of Python that does nothing.
+- `memory`: the most memory that `ledeline generate` needs for files of several sizes, and that of
+  `ledeline serve` after some requests.
+
+`--kinds` names kinds of CPU (docs/runtime.md); without it `speed` takes all but `portable`, the
+others the fastest alone.
 """
 
 import argparse
-import json
+import os
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle, islice
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import torch
 
 import quick
 import tiny
+from clock import ratio, seconds, spread
 from ledeline import rouge
 from ledeline.config import SearchConfig
+from ledeline.config.search import Precision
 from ledeline.corpus.tables import read_table
 from ledeline.data.dataset import padded
+from ledeline.inference.engine_bundle import EngineBundle, read_engine_bundle
 from ledeline.inference.headliner import Headliner, Options
+from ledeline.inference.threads import VARIABLE as THREADS
 from ledeline.model.format.model_folder import load_model
+from ledeline.runtime.cpu import KINDS, VARIABLE, kinds
 from ledeline.search import search
-from machine import cpu_precisions, described
+from ledeline.text.tokenizer import Tokenizer
+from machine import described
 from peers import PeerError, measure
+from processes import memory_tables, start_table
 from toolkits import PEERS, STAND_IN
 
 LENGTH, BATCH = 18, 32
@@ -45,10 +58,21 @@ def pairs_of(options: argparse.Namespace, number: int) -> Pairs:
     return [(row.lede, row.headline) for row in islice(rows, number)]
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def loaded(model: Path, precision: Precision, kind: str) -> Headliner:
+    """A headliner whose engine is of a kind."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = kind
+    try:
+        return Headliner.load(model, precision=precision, device="cpu")
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
+
+
+def asked(options: argparse.Namespace, *default: str) -> list[str]:
+    """The kinds of CPU to measure, the fastest last."""
+    return [kind for kind in kinds() if kind in (options.kinds or default)]
 
 
 # --- speed --------------------------------------------------------------------------------------
@@ -57,10 +81,10 @@ def seconds(work: Callable[[], object]) -> float:
 class Ours:
     """From text to headlines."""
 
-    def __init__(self, model: Path, precision: str, texts: Sequence[str]) -> None:
-        self.name, self._texts = f"ledeline, {precision}", texts
-        self._headliner = Headliner.load(model, precision=precision, device="cpu")
-        self._options = Options(search=FORCED, batch_size=BATCH)
+    def __init__(self, model: Path, precision: Precision, kind: str, texts: Sequence[str]) -> None:
+        self.name, self._texts = f"ledeline, {precision}, {kind}", texts
+        self._headliner = loaded(model, precision, kind)
+        self._options = Options(search=FORCED, batch_size=BATCH, check=False)
         self._headliner.generate_batch(texts[:BATCH], self._options)
 
     def rate(self) -> float:
@@ -131,11 +155,12 @@ class Peer:
 
 def speed(options: argparse.Namespace) -> None:
     texts = [lede for lede, _ in pairs_of(options, options.number)]
-    loaded = load_model(options.model)
-    tokenizer = loaded.tokenizer
+    tokenizer = Tokenizer.load(options.model)
     sources = [tokenizer.encode(tokenizer.words(text)) for text in texts]
+    own = asked(options, *KINDS[1:]) or list(kinds())
     runners: list[Ours | Plain | Peer] = [
-        *(Ours(options.model, precision, texts) for precision in cpu_precisions()),
+        *(Ours(options.model, "int8", kind, texts) for kind in own),
+        Ours(options.model, "float32", own[-1], texts),
         Plain(options.model, sources),
     ]
     if not options.no_peers:
@@ -144,8 +169,39 @@ def speed(options: argparse.Namespace) -> None:
             Peer(peer, [[min(id_, largest) for id_ in row] for row in sources], options.threads)
             for peer in ([STAND_IN] if options.quick else PEERS)
         ]
-    rates: dict[int, list[float]] = {}
-    alone: dict[int, list[float]] = {}
+    rates, alone = take_turns(runners, options)
+    lengths = [len(source) for source in sources]
+    print(
+        f"{len(texts)} ledes of {statistics.mean(lengths):.1f} sub-words, {options.turns} turns\n"
+    )
+    print(
+        "| | sentences/s, median | lowest | highest | of the best peer "
+        "| alone, ms, median | lowest | highest | of the best peer |"
+    )
+    print(f"| --- |{' ---: |' * 8}")
+    peers = [n for n, one in enumerate(runners) if isinstance(one, Peer) and n in rates]
+    fastest = max(peers, key=lambda n: statistics.median(rates[n]), default=None)
+    quickest = min(peers, key=lambda n: statistics.median(alone[n]), default=None)
+    for number, values in rates.items():
+        late = [1000 * value for value in alone[number]]
+        cells = [
+            *(f"{each:.1f}" for each in spread(values)),
+            ratio(values, rates.get(fastest)),
+            *(f"{each:.1f}" for each in spread(late)),
+            ratio(alone[number], alone.get(quickest)),
+        ]
+        print(f"| {' | '.join([runners[number].name, *cells])} |")
+
+
+Turns = dict[int, list[float]]  # of each runner by its number
+
+
+def take_turns(
+    runners: "Sequence[Ours | Plain | Peer]", options: argparse.Namespace
+) -> tuple[Turns, Turns]:
+    """The rate of each turn, and seconds of single sentences in the first and the last one."""
+    rates: Turns = {}
+    alone: Turns = {}
     for turn in range(options.turns):
         for number, runner in enumerate(runners):
             try:
@@ -153,24 +209,62 @@ def speed(options: argparse.Namespace) -> None:
                 if turn in (0, options.turns - 1):
                     alone.setdefault(number, []).extend(runner.latencies(options.alone))
             except PeerError as error:
+                rates.pop(number, None)
                 print(f"{runner.name}: {error}", file=sys.stderr)
-    lengths = [len(source) for source in sources]
+    return rates, alone
+
+
+# --- limits -------------------------------------------------------------------------------------
+
+
+def limits(options: argparse.Namespace) -> None:
+    texts = [lede for lede, _ in pairs_of(options, options.number)]
+    bundle = read_engine_bundle(options.model)
+    if bundle is None:
+        raise SystemExit(f"{options.model} is of no system of the engine")
+    step, position = num_weights(bundle, "decoder.", "output."), num_weights(bundle, "encoder.")
+    length = statistics.mean(len(bundle.tokenizer.encode(bundle.tokenizer.words(t))) for t in texts)
+    products = step * FORCED.beam * (LENGTH + 1) + position * length  # of a headline
+    memory = reading_rate(options.bytes)
     print(
-        f"{len(texts)} ledes of {statistics.mean(lengths):.1f} sub-words, {options.turns} turns\n"
+        f"A step reads {step / 1e6:.1f} M weights; a headline takes {products / 1e9:.2f} G "
+        f"multiply-adds. One thread reads memory at {memory / 1e9:.1f} GB/s.\n"
     )
-    print("| | sentences/s, median | lowest | highest | alone, ms, median | lowest | highest |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for number, values in rates.items():
-        late = [1000 * value for value in alone[number]]
-        print(
-            f"| {runners[number].name} | "
-            + " | ".join(f"{each:.1f}" for each in (*spread(values), *spread(late)))
-            + " |"
-        )
+    print(
+        "| | G multiply-adds/s a thread | alone: G multiply-adds/s | GB/s of weights "
+        "| of memory's rate |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: |")
+    own = asked(options, *KINDS[1:]) or list(kinds())
+    for precision, kind in [*(("int8", kind) for kind in own), ("float32", own[-1])]:
+        runner = Ours(options.model, precision, kind, texts)  # type: ignore[arg-type]
+        rate = statistics.median(runner.rate() for _ in range(options.turns))
+        alone = statistics.median(runner.latencies(options.alone))
+        size = 1 if precision == "int8" else 4
+        read = (step * (LENGTH + 1) + position) * size / alone
+        both = [products * rate / options.threads, products / alone]
+        cells = [*(f"{one / 1e9:.1f}" for one in (*both, read)), f"{read / memory:.2f}"]
+        print(f"| {runner.name} | {' | '.join(cells)} |", flush=True)
 
 
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
-    return statistics.median(values), min(values), max(values)
+def num_weights(bundle: EngineBundle, *prefixes: str) -> int:
+    """How many weights of products the layers have; tables of words take no product."""
+    return sum(
+        one.shape[0] * one.shape[1]
+        for name, one in bundle.model.tensors.items()
+        if name.startswith(prefixes) and len(one.shape) == 2
+        if not name.endswith(("embedding.weight", "bilinear", ".scale"))
+    )
+
+
+def reading_rate(size: int) -> float:
+    """Bytes a second that a thread reads, the best of some times over more than all caches hold."""
+    values = torch.ones(size // 8, dtype=torch.int64)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    best = min(seconds(values.sum) for _ in range(5))
+    torch.set_num_threads(threads)
+    return size / best
 
 
 # --- beams --------------------------------------------------------------------------------------
@@ -197,80 +291,46 @@ def beams(options: argparse.Namespace) -> None:
 
 def quality(options: argparse.Namespace) -> None:
     pairs, scores, texts = pairs_of(options, options.number), {}, {}
-    for precision in cpu_precisions():
-        headliner = Headliner.load(options.model, precision=precision, device="cpu")
+    tokenizer = Tokenizer.load(options.model)
+    references = [tokenizer.join(tokenizer.headline_words(head)) for _, head in pairs]
+    settings = rouge.Settings(stem=False)
+    own = asked(options, kinds()[-1])
+    for precision, kind in [("float32", own[-1]), *(("int8", kind) for kind in own)]:
+        headliner = loaded(options.model, precision, kind)  # type: ignore[arg-type]
         wanted = Options(search=SearchConfig(beam=options.beam))
-        tokenizer = load_model(options.model).tokenizer
-        references = [tokenizer.join(tokenizer.headline_words(head)) for _, head in pairs]
         found = list(headliner.stream((lede for lede, _ in pairs), options=wanted))
-        texts[precision] = [headline.text for headline in found]
-        settings = rouge.Settings(stem=False)
-        scores[precision] = rouge.mean(rouge.score_all(texts[precision], references, settings))
+        name = f"{precision}, {kind}"
+        texts[name] = [headline.text for headline in found]
+        scores[name] = rouge.mean(rouge.score_all(texts[name], references, settings))
     same = sum(len(set(each)) == 1 for each in zip(*texts.values(), strict=True))
-    alike = f"; {same} headlines are the same" if len(texts) > 1 else ""
-    print(f"{len(pairs)} pairs, beam {options.beam}{alike}\n")
+    print(f"{len(pairs)} pairs, beam {options.beam}; {same} headlines are the same in all\n")
     print("| | R-1 | R-2 | R-L |\n| --- | ---: | ---: | ---: |")
-    for precision, mean in scores.items():
+    for name, mean in scores.items():
         values = " | ".join(
             f"{100 * one.f1:.2f}" for one in (mean.rouge1, mean.rouge2, mean.rouge_l)
         )
-        print(f"| {precision} | {values} |")
+        print(f"| {name} | {values} |")
 
 
-# --- start and memory ---------------------------------------------------------------------------
-
-
-def generate_command(options: argparse.Namespace, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "ledeline", "generate", "--model", str(options.model), *arguments]
+# --- processes ----------------------------------------------------------------------------------
 
 
 def start(options: argparse.Namespace) -> None:
-    ((text, _),) = pairs_of(options, 1)
-    command = generate_command(options, text)
-    took = [
-        seconds(lambda: subprocess.run(command, check=True, capture_output=True))
-        for _ in range(options.before + options.turns)
-    ][options.before :]  # the first fills the caches of the disk
-    print(f"command to end: {statistics.median(took):.2f} s ({min(took):.2f} to {max(took):.2f})")
+    start_table(options, pairs_of(options, 1)[0][0])
 
 
 def memory(options: argparse.Namespace) -> None:
-    texts = [lede for lede, _ in pairs_of(options, 10_000)]
-    folder: Path = options.folder
-    folder.mkdir(parents=True, exist_ok=True)
-    print("| lines | peak memory, MiB | time, s | lines/s |\n| ---: | ---: | ---: | ---: |")
-    for number in options.lines:
-        given, written = folder / f"{number}.txt", folder / f"{number}.headlines.txt"
-        given.write_text("".join(f"{text}\n" for text in islice(cycle(texts), number)))
-        written.unlink(missing_ok=True)
-        arguments = ["--input", given, "--output", written, "--beam", options.beam]
-        took, peak = run_apart(generate_command(options, *map(str, arguments)))
-        assert sum(1 for _ in lines_of(written)) == number
-        print(f"| {number:,} | {peak / 2**20:.0f} | {took:.0f} | {number / took:.0f} |", flush=True)
+    memory_tables(options, [lede for lede, _ in pairs_of(options, 10_000)])
 
 
-def lines_of(path: Path) -> Iterator[str]:
-    with path.open() as file:
-        yield from file
-
-
-def run_apart(command: list[str]) -> tuple[float, int]:
-    """Time and the most memory of a command, of which a small process tells."""
-    code = (
-        "import json, resource, subprocess, sys, time; start = time.perf_counter();"
-        "quiet = subprocess.DEVNULL;"
-        "subprocess.run(sys.argv[1:], check=True, stdout=quiet, stderr=quiet);"
-        "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
-        "print(json.dumps([time.perf_counter() - start, peak]))"
-    )
-    shown = subprocess.run(
-        [sys.executable, "-c", code, *command], check=True, stdout=subprocess.PIPE, text=True
-    )
-    took, peak = json.loads(shown.stdout)
-    return took, peak * (1 if sys.platform == "darwin" else 1024)
-
-
-PARTS = {"speed": speed, "beams": beams, "quality": quality, "start": start, "memory": memory}
+PARTS = {
+    "speed": speed,
+    "limits": limits,
+    "beams": beams,
+    "quality": quality,
+    "start": start,
+    "memory": memory,
+}
 
 
 def main() -> None:
@@ -288,14 +348,18 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=20)
     parser.add_argument("--lines", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     parser.add_argument("--no-peers", action="store_true")
-    parser.set_defaults(before=1, folder=Path("build/memory"))
+    parser.add_argument("--kinds", nargs="+", choices=kinds(), help="of CPUs")
+    parser.add_argument("--requests", type=int, default=2_000, help="to the server")
+    parser.set_defaults(before=1, folder=Path("build/memory"), callers=8, bytes=2**29)
     sizes = {"number": 8, "before": 0, "turns": 1, "alone": 2, "threads": 1, "beam": 2}
+    sizes |= {"requests": 4, "callers": 2, "bytes": 2**20}
     given = {"model": tiny.model, "pairs": tiny.table, "folder": tiny.folder, "lines": [16]}
     quick.offer(parser, **given, **sizes)
     options = parser.parse_args()
     for part in {*options.parts} - {*PARTS}:
         parser.error(f"there is no part {part}")
     torch.set_num_threads(options.threads)
+    os.environ[THREADS] = str(options.threads)  # of the engine, and of what is started
     print(f"{described()}, torch {torch.__version__}, {options.threads} threads")
     for part in options.parts or PARTS:
         print(f"\n## {part}\n")

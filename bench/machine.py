@@ -8,6 +8,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+CPU_PRECISIONS = ["float32", "int8"]  # in which a CPU writes headlines
+
 
 def described() -> str:
     """Two lines for the head of a table."""
@@ -30,16 +32,6 @@ def accelerator() -> str:
         found = []
     gpu = found[0].replace(", ", ", driver ") if found else "no GPU"
     return ", ".join([gpu, *(f"{name} {_version(name)}" for name in ("torch", "triton"))])
-
-
-def cpu_precisions() -> list[str]:
-    """In what this CPU can search; where int8 is not among it, that is said."""
-    from ledeline.runtime.cpu import has_int8  # here, for toolkits run without ledeline
-
-    if has_int8():
-        return ["float32", "int8"]
-    print("int8 is left out: it needs a processor with VNNI and a torch with oneDNN")
-    return ["float32"]
 
 
 def _version(package: str) -> str:

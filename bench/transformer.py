@@ -36,7 +36,9 @@ from addons_runs import table
 from ledeline.config import SearchConfig
 from ledeline.core.errors import CorpusError, EngineWarning, LedelineError
 from ledeline.data.dataset import Batch
+from ledeline.inference.engine_bundle import EngineSystem
 from ledeline.inference.headliner import Headliner, Options
+from ledeline.inference.threads import num_threads
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
 from ledeline.model.format.model_folder import ModelBundle
@@ -46,7 +48,7 @@ from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.transformer import TransformerConfig
 from ledeline.text.tokenizer import Tokenizer
-from machine import accelerator, cpu_precisions, described
+from machine import CPU_PRECISIONS, accelerator, described
 
 CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if CUDA else "cpu")
@@ -202,14 +204,16 @@ def texts_of(options: argparse.Namespace) -> list[str]:
 
 def headliners(options: argparse.Namespace, device: str) -> Iterator[tuple[str, Headliner]]:
     """The bundled model in each precision, and a Transformer of each shape."""
-    precisions = cpu_precisions() if device == "cpu" else ["float32", "float16"]
+    precisions = CPU_PRECISIONS if device == "cpu" else ["float32", "float16"]
     for precision in precisions:
         loaded = Headliner.load(options.model, precision=precision, device=device)
         yield f"{BUNDLED}, {precision}", loaded
     tokenizer = Tokenizer.load(options.model)
     for shape in options.shapes:
         model = made(shape, tokenizer.vocabulary_size).to(device).eval()
-        yield f"Transformer {shape.label}", Headliner([ModelBundle(model, tokenizer)], "float32")
+        for precision in precisions if device == "cpu" else ["float32"]:
+            loaded = Headliner([ModelBundle(model, tokenizer)], precision)
+            yield f"Transformer {shape.label}, {precision}", loaded
 
 
 def search(options: argparse.Namespace) -> None:
@@ -221,6 +225,14 @@ def search(options: argparse.Namespace) -> None:
             rows.append([name, str(beam), f"{min(took):.2f}", f"{len(texts) / min(took):,.0f}"])
     print(f"{len(texts):,} ledes\n")
     print("\n".join(table(["system", "beam", "s", "ledes/s"], rows, 1)))
+
+
+def num_parameters(headliner: Headliner) -> int:
+    """How many weights a model has, whatever runs it."""
+    model = headliner.models[0].model
+    if isinstance(model, EngineSystem):
+        return model.num_parameters
+    return sum(one.numel() for one in model.parameters())
 
 
 def write(options: argparse.Namespace) -> None:
@@ -242,10 +254,10 @@ def write(options: argparse.Namespace) -> None:
     rows = []
     for (name, beam), found in rates.items():
         ratio = statistics.median(a / b for a, b in zip(found, base[beam], strict=True))
-        size = sum(one.numel() for one in contenders[name].models[0].model.parameters())
+        size = num_parameters(contenders[name])
         cells = [name, f"{size / 1e6:.1f} M", str(beam), f"{statistics.median(found):.1f}"]
         rows.append([*cells, f"{ratio:.2f}", f"{1e3 * statistics.median(alone[name, beam]):.0f}"])
-    print(f"{len(texts)} ledes, {options.turns} turns, {torch.get_num_threads()} threads\n")
+    print(f"{len(texts)} ledes, {options.turns} turns, {num_threads()} threads\n")
     heads = ["system", "parameters", "beam", "headlines/s", "of the first", "one alone, ms"]
     print("\n".join(table(heads, rows, 1)))
 
@@ -274,7 +286,7 @@ def main() -> None:
     shapes = [Shape(1, 1, 8, 2), Shape(2, 1, 8, 2)]
     quick.offer(parser, ledes=tiny.ledes, model=tiny.model, shapes=shapes, **small, **counts)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", EngineWarning)  # Transformers have no engine
+    warnings.simplefilter("ignore", EngineWarning)  # a GPU may have no engine for them
     chosen = options.parts or list(PARTS)
     for one in {*chosen} - {*PARTS}:
         parser.error(f"there is no {one}")

@@ -9,6 +9,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ledeline.core.errors import LedelineError, ScoreError
 from ledeline.core.shipped import SHIPPED_NAME
+from ledeline.core.steps import run_steps
+from ledeline.inference.engine_bundle import read_engine_bundle
+from ledeline.inference.options import DEFAULT_OPTIONS
+from ledeline.inference.source_text import read_source_text
 from truth_labels import lede_hash
 
 TextPair: TypeAlias = tuple[str, str]  # lede, headline
@@ -16,6 +20,7 @@ NAMES: Final = ("support", "score", "overlap")
 FROM_FILE: Final = "file:"
 _WORD: Final = re.compile(r"\w+(?:['’]\w+)*")
 _BATCH: Final = 32
+MAX_SOURCE: Final = DEFAULT_OPTIONS.max_source  # sub-words that are read
 
 
 class Doubted(NamedTuple):
@@ -85,27 +90,24 @@ def by_overlap(pairs: Sequence[TextPair]) -> list[Verdict]:
 
 def by_score(pairs: Sequence[TextPair], model: Path | str = SHIPPED_NAME) -> list[Verdict]:
     """The geometric mean of the probabilities of the headline's sub-words and its end."""
-    import torch  # here, for other detectors do not need it
-
-    from ledeline.data.dataset import Batch
-    from ledeline.evaluation.teacher_forcing import encode_pair
-    from ledeline.inference.engines import choose_engine, open_model
-    from ledeline.model.pairs import Pairs
-
-    loaded = open_model(model)
-    tracer = choose_engine(loaded.model, "auto").tracer
-    encoded = [encode_pair(loaded, lede, headline) for lede, headline in pairs]
-    rows = [row for row, one in enumerate(encoded) if one.lede.ids]
-    rows.sort(key=lambda row: len(encoded[row].lede.ids))
-    found = [Verdict(0.0)] * len(encoded)  # a lede that cannot be read supports nothing
+    bundle = read_engine_bundle(model)
+    if bundle is None:
+        raise ScoreError(f"score: the engine does not know the system of {model}")
+    engine, tokenizer = bundle.model.engine("int8"), bundle.tokenizer
+    ledes = [read_source_text(lede, 1, tokenizer, MAX_SOURCE).ids for lede, _ in pairs]
+    rows = [row for row, ids in enumerate(ledes) if ids]
+    rows.sort(key=lambda row: len(ledes[row]))
+    found = [Verdict(0.0)] * len(pairs)  # a lede that cannot be read supports nothing
     for begin in range(0, len(rows), _BATCH):
         some = rows[begin : begin + _BATCH]
-        batch = Batch.of([(encoded[row].lede.ids, encoded[row].ids) for row in some])
-        steps, width = batch.headline_lengths + 1, batch.headlines.shape[1] + 1
-        with torch.inference_mode():
-            logs = tracer.trace(Pairs.of(batch, steps, width, tracer.device)).log_probabilities
-        for row, own, number in zip(some, logs.float().cpu(), steps.tolist(), strict=True):
-            found[row] = Verdict(min(1.0, math.exp(float(own[:number].mean()))))
+        headlines = [
+            (number, tokenizer.encode(tokenizer.headline_words(pairs[row][1]))[:MAX_SOURCE])
+            for number, row in enumerate(some)
+        ]
+        followed = run_steps(engine.follow([ledes[row] for row in some], headlines))
+        for number, row in enumerate(some):
+            logs = followed.headline(number).logs.tolist()
+            found[row] = Verdict(min(1.0, math.exp(math.fsum(logs) / len(logs))))
     return found
 
 

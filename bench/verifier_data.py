@@ -9,13 +9,13 @@ from torch import Tensor
 
 from ledeline.config import SearchConfig
 from ledeline.core.steps import run_steps
-from ledeline.data.dataset import padded
 from ledeline.inference.checks.followed import AskedIds, follow
 from ledeline.inference.checks.pair_words import stem_of
 from ledeline.model.verifier import PairView
 from ledeline.model.verifier_labels import KINDS, LABELS
 from ledeline.runtime.engine import Engine
-from ledeline.search import search
+from ledeline.runtime.verifier_engine import GeneratorView
+from ledeline.search.engine_search import EngineSearch
 from ledeline.text.subwords import PAD
 from ledeline.text.tokenizer import Tokenizer
 from truth_labels import FoundLabel
@@ -42,6 +42,28 @@ class ChangedPair(NamedTuple):
 
     lede: PairView
     changed: PairView
+
+
+def seen_by_torch(view: GeneratorView) -> PairView:
+    """What the engine saw, as the verifier in PyTorch takes it."""
+    num_headlines, longest = len(view.headlines), max(map(len, view.headlines), default=0)
+    headlines = torch.full((num_headlines, longest), PAD)
+    for row, ids in enumerate(view.headlines):
+        headlines[row, : len(ids)] = torch.tensor(ids, dtype=torch.long)
+
+    def floats(values: bytes | memoryview) -> Tensor:
+        return torch.frombuffer(bytearray(values), dtype=torch.float32)
+
+    values = floats(view.values).view(len(view.source), -1)
+    states = floats(view.states).view(num_headlines, longest + 1, values.shape[1])
+    return PairView(
+        torch.tensor(view.source), values, headlines, states, torch.tensor(view.logs).float()
+    )
+
+
+def followed(engine: Engine, asked: Sequence[AskedIds]) -> list[PairView]:
+    """What the generator makes of known headlines of some ledes."""
+    return [seen_by_torch(view) for view in run_steps(follow(engine, asked))]
 
 
 def compact(view: PairView) -> PairView:
@@ -94,7 +116,7 @@ def labelled_groups(
             )
             for lede, own in some
         ]
-        views = run_steps(follow(engine, asked))
+        views = followed(engine, asked)
         groups += [
             _group(compact(view), own, tokenizer)
             for view, (_, own) in zip(views, some, strict=True)
@@ -159,8 +181,8 @@ def changed_pairs(
     for lede, other, a, b in zip(*sources, *written, strict=True):
         if _differ(lede, other, a, b):
             views = (
-                run_steps(follow(engine, [AskedIds(lede, [a, b])])),
-                run_steps(follow(engine, [AskedIds(other, [b, a])])),
+                followed(engine, [AskedIds(lede, [a, b])]),
+                followed(engine, [AskedIds(other, [b, a])]),
             )
             pairs.append(ChangedPair(*(compact(one) for (one,) in views)))
     return pairs
@@ -173,8 +195,10 @@ def _write(engine: Engine, sources: Sequence[Sequence[int]]) -> list[list[int]]:
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]))
     for start in range(0, len(order), LEDES_AT_ONCE):
         rows = order[start : start + LEDES_AT_ONCE]
-        found = search(engine, *padded([sources[row] for row in rows]), config)
-        for row, hypotheses in zip(rows, found, strict=True):
+        running = EngineSearch([engine], [sources[row] for row in rows], config)
+        while running.running:
+            running.step()
+        for row, hypotheses in zip(rows, running.hypotheses, strict=True):
             written[row] = list(hypotheses[0].ids) if hypotheses else []
     return written
 

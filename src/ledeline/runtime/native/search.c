@@ -12,7 +12,7 @@
 static Size limit_of(Size length, const SearchOptions *options) {
     Size limit = STEPS_PER_SOURCE_TOKEN * length;
     if (limit < options->min_length + 1) limit = options->min_length + 1;
-    if (options->max_length >= 0 && limit > options->max_length + 1) limit = options->max_length + 1;
+    if (options->max_length >= 0 && limit - 1 > options->max_length) limit = options->max_length + 1;
     return limit;
 }
 
@@ -198,7 +198,7 @@ static int score(Search *search, Beam *beam, Size first) {
 }
 
 static int add_nodes(Beam *beam, const Node *nodes, Size number) {
-    if (!number) return 1;
+    if (!number) return 1; /* no candidate was a number */
     if (beam->num_nodes + number > beam->max_nodes) {
         Size most = 2 * beam->max_nodes + number;
         Node *more = realloc(beam->nodes, (size_t)most * sizeof *more);

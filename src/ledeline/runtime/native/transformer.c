@@ -7,7 +7,6 @@
 #include "transformer.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +19,16 @@ static Size up(Size value, Size multiple) { return (value + multiple - 1) / mult
 
 /* --- products ----------------------------------------------------------------------------------- */
 
+/* The largest absolute value; their bits have the order of the values. */
 static float largest(const float *values, Size number) {
-    float lanes[LANES] = {0}, most = 0.0f;
-    Size whole = number / LANES * LANES;
-    for (Size i = 0; i < whole; i += LANES)
-        for (int l = 0; l < LANES; l++) lanes[l] = fabsf(values[i + l]) > lanes[l] ? fabsf(values[i + l]) : lanes[l];
-    for (Size i = whole; i < number; i++) most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
-    for (int l = 0; l < LANES; l++) most = lanes[l] > most ? lanes[l] : most;
-    return most;
+    union { int32_t bits; float value; } most = {0};
+    for (Size i = 0; i < number; i++) {
+        int32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        bits &= INT32_MAX;
+        most.bits = bits > most.bits ? bits : most.bits;
+    }
+    return most.value;
 }
 
 /* A layer of values (rows, K), `from` apart. */
