@@ -126,23 +126,35 @@ static float total_of(const Beam *beam, Size slot) {
     return beam->slots[slot] < 0 ? 0.0f : beam->nodes[beam->slots[slot]].total;
 }
 
-/* Of two slots of a group, rule out the worse extension by each word; of equal ones the later. */
-static void keep_better(const Search *search, const Beam *beam, Size first, Size second) {
+/* Of each word, rule out all extensions of a group of slots but the best; of equal ones the first stays. */
+static void keep_best(const Search *search, const Beam *beam, const int32_t *slots, Size number) {
     Size stride = search->model->output.stride;
-    float *one = search->logits + first * stride, *other = search->logits + second * stride;
     for (Size v = 0; v < search->model->sizes.vocabulary; v++) {
-        float a = (one[v] - search->norms[first]) + total_of(beam, first);
-        float b = (other[v] - search->norms[second]) + total_of(beam, second);
-        if (b > a) one[v] = -INFINITY;
-        else other[v] = -INFINITY;
+        float *best = NULL, most = -INFINITY;
+        for (Size i = 0; i < number; i++) {
+            float *one = search->logits + slots[i] * stride + v;
+            float value = (*one - search->norms[slots[i]]) + total_of(beam, slots[i]);
+            if (best && !(value > most)) *one = -INFINITY;
+            else {
+                if (best) *best = -INFINITY;
+                best = one, most = value;
+            }
+        }
     }
 }
 
+/* Hypotheses that end in the same words are a group. */
 static void recombine(const Search *search, const Beam *beam) {
-    for (Size second = 1; second < beam->num_live; second++)
-        for (Size first = 0; first < second; first++)
-            if (same_end(beam, beam->slots[first], beam->slots[second], search->options.recombine - 1))
-                keep_better(search, beam, first, second);
+    Size ending = search->options.recombine - 1;
+    for (Size first = 0; first < beam->num_live; first++) {
+        Size number = 0, before = 0;
+        while (before < first && !same_end(beam, beam->slots[before], beam->slots[first], ending)) before++;
+        if (before < first) continue; /* its group had its turn */
+        for (Size slot = first; slot < beam->num_live; slot++)
+            if (slot == first || same_end(beam, beam->slots[first], beam->slots[slot], ending))
+                search->places[number++] = (int32_t)slot;
+        if (number > 1) keep_best(search, beam, search->places, number);
+    }
 }
 
 /* --- a step ------------------------------------------------------------------------------------- */
