@@ -7,7 +7,7 @@ TESTS ?= tests
 
 .PHONY: demo newsroom test test-old-cpu check format docs clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed-base
 	$(BIN)/python examples/demo.py
 
 # A small system from nothing, in two minutes: synthetic news, training, headlines, their judgement.
@@ -44,10 +44,17 @@ format: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python docs/config_page.py
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# The base is what headlines need; tests and the rest have all extras, in the same environment.
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+$(VENV)/.installed-base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ledeline needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; name another with make PYTHON=...")'
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP_INSTALL) .
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.installed-base
+	$(PIP_INSTALL) '.[dev]'
 	@touch $@
 
 clean:

@@ -49,11 +49,14 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Import a public name when it is first asked for: torch takes its time."""
+    """Import a public name when it is first asked for, as importing takes time."""
     import importlib
 
     if name == "rouge":
         return importlib.import_module("ledeline.rouge")
     if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
+        from ledeline.core.extras import needed_by
+
+        with needed_by(f"ledeline.{name}"):
+            return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

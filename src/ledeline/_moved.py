@@ -4,12 +4,20 @@ import importlib
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledeline.core.errors import RenamedWarning
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader, MetaPathFinder
+
+    class _Importer(MetaPathFinder, Loader):
+        pass
+
+else:  # `importlib.abc` takes 13 ms to import, and has nothing that is used
+    _Importer = object
 
 MOVED: Final = {
     "align": "evaluation.align",
@@ -34,7 +42,7 @@ MOVED: Final = {
 }
 
 
-class MovedModules(MetaPathFinder, Loader):
+class MovedModules(_Importer):
     """Finds a module under its old name."""
 
     def find_spec(

@@ -206,21 +206,19 @@ def test_what_is_wrong_under_an_old_name_is_still_said(
 
 PROGRAM = """
 import warnings
-import typer
+import click
 from ledeline.cli.command import Verbs
-from ledeline.core.errors import RenamedWarning, UncheckedWarning
+from ledeline.core.errors import EngineWarning, RenamedWarning
 
-app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False)
-
-@app.callback()
-def verbs() -> None:
+@click.group(cls=Verbs)
+def app() -> None:
     pass
 
 @app.command()
 def verb() -> None:
     for _ in range(2):
         warnings.warn("a.toml: old is called new now", RenamedWarning)
-    warnings.warn("not checked", UncheckedWarning)
+    warnings.warn("not fast", EngineWarning)
     warnings.warn("somebody else's", UserWarning)
 
 app()
@@ -235,7 +233,7 @@ def test_the_command_shows_warnings_as_plain_lines(options: list[str]) -> None:
     lines = done.stderr.splitlines()
     line = "ledeline: a.toml: old is called new now"
     if not options:
-        assert lines[:3] == [line, line, "ledeline: not checked"]
+        assert lines[:3] == [line, line, "ledeline: not fast"]
         assert "UserWarning: somebody else's" in lines[3]
     else:
         assert lines == ([line] if "error::FutureWarning" in options else [])

@@ -16,7 +16,7 @@ from ledeline.evaluation.links import (
     whitespace_word_ids,
 )
 from ledeline.evaluation.teacher_forcing import MAX_LENGTH, encode_pair
-from ledeline.inference.attribution import teacher_force
+from ledeline.inference.traces import teacher_force
 from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 

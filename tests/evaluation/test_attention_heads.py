@@ -32,7 +32,7 @@ from ledeline.evaluation.links import (
     whitespace_word_ids,
 )
 from ledeline.evaluation.teacher_forcing import encode_pair
-from ledeline.inference.attribution import teacher_force, trace_every_attention
+from ledeline.inference.traces import teacher_force, trace_every_attention
 from ledeline.model.build import build
 from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.model.systems.abs import AbsConfig

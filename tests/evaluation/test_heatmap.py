@@ -14,7 +14,7 @@ from ledeline.evaluation.alignment_json import HeatMap
 from ledeline.evaluation.figures import save
 from ledeline.evaluation.heatmap import heat_map, shown
 from ledeline.evaluation.heatmap_figure import heat_map_figure
-from ledeline.inference.attribution import PairTrace, teacher_force
+from ledeline.inference.traces import PairTrace, teacher_force
 from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL

@@ -21,7 +21,7 @@ from ledeline.evaluation.word_pairs import (
     sample,
     word_pairs,
 )
-from ledeline.inference.attribution import PairTrace
+from ledeline.inference.traces import PairTrace
 from ledeline.model.format.model_folder import ModelBundle, load_model
 from ledeline.synth.newsroom import generate
 from ledeline.text.profiles import NATURAL, PAPER

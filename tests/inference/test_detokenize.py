@@ -1,6 +1,7 @@
 """`<unk>` in a headline becomes the source word it stands for."""
 
-import numpy as np
+import random
+
 import pytest
 
 from ledeline.inference.detokenize import headline_words, replace_unknown_words
@@ -18,9 +19,7 @@ def lede_of(text):
 
 def weights_to(lede, headline, word):
     """All weight of each sub-word of the headline on one word of the source."""
-    weights = np.zeros((len(headline), len(lede.ids)))
-    weights[:, [own == word for own in lede.word_ids]] = 1.0
-    return weights
+    return [[float(own == word) for own in lede.word_ids] for _ in headline]
 
 
 def replaced(text, headline, word=0):
@@ -48,10 +47,17 @@ def test_an_unknown_word_is_the_best_aligned_one_that_is_not_known():
 
 def test_each_unknown_word_has_its_own():
     lede = lede_of("ö ü x")
-    weights = np.array([[0.2, 0.8, 0.0], [0.9, 0.1, 0.0]])
+    weights = [[0.2, 0.8, 0.0], [0.9, 0.1, 0.0]]
     found = replace_unknown_words([UNK, UNK], TOKENIZER, lede, weights)
     assert found.words == ("ü", "ö")
     assert found.word_ids == (0, 1)
+
+
+def test_a_word_has_the_weights_of_all_its_sub_words():
+    lede = lede_of("aö üb x")
+    assert lede.word_ids == (0, 0, 1, 1, 2)
+    for weights, word in (([0.3, 0.3, 0.4, 0.0, 0.0], "aö"), ([0.4, 0.0, 0.3, 0.3, 0.0], "üb")):
+        assert replace_unknown_words([UNK], TOKENIZER, lede, [weights]).words == (word,)
 
 
 def test_a_word_copied_piece_by_piece_is_one_word():
@@ -84,11 +90,11 @@ def test_without_an_unknown_word_in_the_source_it_stays():
 @pytest.mark.parametrize("text", ["öaü ab ö cdü", "ö ö ö a"])
 def test_every_sub_word_has_an_owner(text):
     lede = lede_of(text)
-    rng = np.random.default_rng(0)
+    rng = random.Random(0)
     alphabet = sorted(set(lede.ids))
     for _ in range(200):
-        headline = rng.choice(alphabet, rng.integers(1, 8)).tolist()
-        weights = rng.random((len(headline), len(lede.ids)))
+        headline = rng.choices(alphabet, k=rng.randint(1, 7))
+        weights = [[rng.random() for _ in lede.ids] for _ in headline]
         found = replace_unknown_words(headline, TOKENIZER, lede, weights)
         assert len(found.word_ids) == len(headline)
         assert sorted(set(found.word_ids)) == list(range(len(found.words)))

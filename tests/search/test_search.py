@@ -16,9 +16,8 @@ from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
 from ledeline.model.build import build
 from ledeline.search import Ensemble, Hypothesis, greedy, search
-from ledeline.search.top_k import top_k
 from ledeline.search.beam import COMPACTIONS, Compaction
-from ledeline.search.top_k import _top_k_of_blocks
+from ledeline.search.top_k import _top_k_of_blocks, top_k
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 from slow_search import assert_alike, is_possible, search_options
 from systems import encdec

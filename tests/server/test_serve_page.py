@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from ledeline.config.toml import load
 from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.pack import CARD
+from ledeline.model.format.description import CARD
 from ledeline.server.app import create_app
 from ledeline.server.settings import ServeConfig, find_tokens
 from live import TOKEN, curl_commands, curl_request, fetch, listening

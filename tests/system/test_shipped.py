@@ -14,8 +14,8 @@ from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Options
 from ledeline.inference.sample_ledes import LEDES
+from ledeline.model.format.description import CARD
 from ledeline.model.format.model_folder import load_model
-from ledeline.model.format.pack import CARD
 from ledeline.synth.newsroom import generate
 from ledeline.text.function_words import is_content
 from ledeline.text.profiles import NATURAL, TYPOGRAPHIC

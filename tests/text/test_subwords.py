@@ -17,7 +17,7 @@ from subword_nmt.apply_bpe import BPE
 
 from ledeline.core.errors import DatasetError
 from ledeline.text import subwords as module
-from ledeline.text.bpe import learn_merges
+from ledeline.text.bpe_learning import learn_merges
 from ledeline.text.subwords import BOS, EOS, PAD, SPECIALS, UNK, Subwords
 
 NASTY_WORDS = [

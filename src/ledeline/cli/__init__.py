@@ -1,67 +1,70 @@
 """The command `ledeline`. A verb parses its options, calls one function and prints the result.
 
-No other module prints.
+No other module prints. Of the verbs only the one that is asked for is imported.
 """
 
+import importlib
 import io
 import sys
-from typing import Annotated, Final
+from typing import Any, Final
 
-import typer
+import click
 
 from ledeline import __version__
-from ledeline.cli.check import check
 from ledeline.cli.command import Verbs
-from ledeline.cli.evaluate import align, evaluate, report
-from ledeline.cli.generate import generate
-from ledeline.cli.heads import heads
-from ledeline.cli.models import models
-from ledeline.cli.pack import pack
-from ledeline.cli.package import package
-from ledeline.cli.prepare import prepare, synth
-from ledeline.cli.score import audit, score
-from ledeline.cli.serve import serve
-from ledeline.cli.train import train
-from ledeline.cli.tune import tune
+from ledeline.cli.parameters import WITH_OVERRIDES, make_command
 
-app = typer.Typer(
-    cls=Verbs,
+_MODULES: Final = {  # the verbs, in the order of the help
+    "prepare": "prepare",
+    "train": "train",
+    "generate": "generate",
+    "check": "check",
+    "evaluate": "evaluate",
+    "score": "score",
+    "audit": "score",
+    "align": "evaluate",
+    "heads": "heads",
+    "report": "evaluate",
+    "tune": "tune",
+    "pack": "pack",
+    "package": "package",
+    "models": "models",
+    "serve": "serve",
+    "synth": "prepare",
+}
+_OVERRIDDEN: Final = ("prepare", "train", "serve")  # which take --section.key=value
+
+
+class _LazyVerbs(Verbs):
+    """The verbs, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - all have the same
+        """The names of the verbs."""
+        return list(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of a verb, or None."""
+        return _command(cmd_name) if cmd_name in _MODULES else None
+
+
+def _command(name: str) -> click.Command:
+    module = importlib.import_module(f"ledeline.cli.{_MODULES[name]}")
+    settings: dict[str, Any] = WITH_OVERRIDES if name in _OVERRIDDEN else {}
+    return make_command(name, getattr(module, name), settings)
+
+
+@click.group(
+    "ledeline",
+    cls=_LazyVerbs,
+    no_args_is_help=True,
     help="Write headlines for news ledes, and check them. Prepare corpora, train models on them, "
     "and evaluate the headlines.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
-
-_WITH_OVERRIDES: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
-@app.callback(invoke_without_command=True)
-def _ledeline(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-) -> None:
-    if version:
-        print(f"ledeline {__version__}")
-        raise typer.Exit
-
-
-app.command(context_settings=_WITH_OVERRIDES)(prepare)
-app.command(context_settings=_WITH_OVERRIDES)(train)
-app.command()(generate)
-app.command()(check)
-app.command()(evaluate)
-app.command()(score)
-app.command()(audit)
-app.command()(align)
-app.command()(heads)
-app.command()(report)
-app.command()(tune)
-app.command()(pack)
-app.command()(package)
-app.command()(models)
-app.command(context_settings=_WITH_OVERRIDES)(serve)
-app.command()(synth)
+@click.version_option(
+    __version__, message="ledeline %(version)s", help="Show the version and exit."
+)
+def app() -> None:
+    """The command; a verb is run by `Verbs`."""
 
 
 def main() -> None:

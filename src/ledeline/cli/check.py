@@ -5,10 +5,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
 from ledeline.cli.command import leave, progress_bar, say
 from ledeline.cli.options import FORMAT_HELP, Delimiter, HeadlineColumn, LedeColumn, Resume
+from ledeline.cli.parameters import Argument, Option
 from ledeline.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def check(
-    lede: Annotated[str | None, typer.Argument(metavar="LEDE", help="A lede, in quotes.")] = None,
+    lede: Annotated[str | None, Argument(metavar="LEDE", help="A lede, in quotes.")] = None,
     headline: Annotated[
-        str | None, typer.Argument(metavar="HEADLINE", help="Its headline, in quotes.")
+        str | None, Argument(metavar="HEADLINE", help="Its headline, in quotes.")
     ] = None,
     input_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--input",
             help="Read pairs from this table (.csv, .tsv, .jsonl or .parquet). - reads standard "
             "input, as JSONL unless --format says otherwise.",
@@ -30,14 +29,14 @@ def check(
     ] = None,
     input_format: Annotated[
         Literal["jsonl", "csv", "tsv", "parquet"] | None,
-        typer.Option("--format", help=FORMAT_HELP),
+        Option("--format", help=FORMAT_HELP),
     ] = None,
     delimiter: Delimiter = "auto",
     lede_column: LedeColumn = "lede",
     headline_column: HeadlineColumn = "headline",
     output_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             help="Write to this table (.csv, .tsv, .jsonl or .parquet): the rows of the input and "
             "the columns support and doubts.",
@@ -45,14 +44,14 @@ def check(
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--json",
             help="Print one line of JSON per pair, with lede, headline, support and doubts.",
         ),
     ] = False,
     min_support: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             max=1,
             help="Exit with status 1 if a pair has less support than this, or cannot be checked.",

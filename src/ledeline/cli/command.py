@@ -6,20 +6,35 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
-import typer
-import typer.core
+import click
 
 from ledeline.core.errors import (
     ConfigError,
     LedelineError,
     LedelineWarning,
 )
+from ledeline.core.extras import missing_extra
 from ledeline.core.progress import Progress, no_progress
 
+_EXTRAS: Final = {  # of verbs that are installed with one
+    "prepare": "train",
+    "train": "train",
+    "pack": "train",
+    "package": "train",
+    "serve": "serve",
+    "evaluate": "evaluate",
+    "score": "evaluate",
+    "audit": "evaluate",
+    "align": "evaluate",
+    "heads": "evaluate",
+    "tune": "evaluate",
+    "report": "evaluate",
+}
 
-class Verbs(typer.core.TyperGroup):
+
+class Verbs(click.Group):
     """The verbs. An error that a user can cause is printed as one sentence; exit status 2."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -29,9 +44,15 @@ class Verbs(typer.core.TyperGroup):
                 return super().invoke(ctx)
         except (LedelineError, LedelineWarning) as error:  # python -W error raises warnings
             leave(str(error), 2)
+        except ModuleNotFoundError as error:
+            verb = str(ctx.invoked_subcommand)
+            sentence = missing_extra(error, f"ledeline {verb}", _EXTRAS.get(verb))
+            if sentence is None:
+                raise
+            leave(str(sentence), 2)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
-            raise typer.Exit(0) from None
+            raise click.exceptions.Exit(0) from None
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             leave(f"{place}{error.strerror or error}", 2)
@@ -60,7 +81,7 @@ def _plain_warnings() -> Iterator[None]:
 def leave(sentence: str, status: int) -> NoReturn:
     """Print a sentence to standard error and exit with this status."""
     print(f"ledeline: {sentence}", file=sys.stderr)
-    raise typer.Exit(status)
+    raise click.exceptions.Exit(status)
 
 
 def say(sentence: str) -> None:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from ledeline.cli.command import (
     leave,
     progress_bar,
@@ -37,6 +35,7 @@ from ledeline.cli.options import (
     Unknown,
     with_search_options,
 )
+from ledeline.cli.parameters import Argument, Option
 from ledeline.config.search import SearchConfig
 
 
@@ -44,24 +43,22 @@ from ledeline.config.search import SearchConfig
 def evaluate(
     model: Annotated[
         list[Path],
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Model folder, or name of an installed model. Repeat it for an ensemble.",
         ),
     ],
     test: Annotated[
         list[str],
-        typer.Option(
-            metavar="SET", help=f"Test set, as NAME=FILE. Can be repeated. FILE is {SETS}"
-        ),
+        Option(metavar="SET", help=f"Test set, as NAME=FILE. Can be repeated. FILE is {SETS}"),
     ],
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="Evaluation folder to write.")],
+    output: Annotated[Path, Option(metavar="FOLDER", help="Evaluation folder to write.")],
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name of the system. Default: its parts, as EncDec+SPM."),
+        Option(metavar="NAME", help="Name of the system. Default: its parts, as EncDec+SPM."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a folder. Finished test sets are kept.")
+        bool, Option("--resume", help="Continue a folder. Finished test sets are kept.")
     ] = False,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
@@ -75,12 +72,10 @@ def evaluate(
     score_unknown: ScoreUnknown = "keep",
     profile: Annotated[
         Literal["paper", "natural"] | None,
-        typer.Option(help="Text profile to compare headlines in. Default: the model's."),
+        Option(help="Text profile to compare headlines in. Default: the model's."),
     ] = None,
     word_pairs: NumWordPairs = 500,
-    heat_maps: Annotated[
-        int, typer.Option(min=0, help="Number of pairs to store heat maps of.")
-    ] = 3,
+    heat_maps: Annotated[int, Option(min=0, help="Number of pairs to store heat maps of.")] = 3,
     seed: SampleSeed = 1,
     precision: Precision = "auto",
     device: Device = "auto",
@@ -137,24 +132,20 @@ def evaluate(
 def align(
     model: ModelFolder,
     pair: Annotated[
-        list[str] | None, typer.Argument(metavar="LEDE HEADLINE", help="One pair to align.")
+        list[str] | None, Argument(metavar="LEDE HEADLINE", help="One pair to align.")
     ] = None,
     pairs: Annotated[
-        str | None, typer.Option("--input", metavar="SET", help=f"File with many pairs: {SETS}")
+        str | None, Option("--input", metavar="SET", help=f"File with many pairs: {SETS}")
     ] = None,
     gold: Annotated[
         str | None,
-        typer.Option(
-            help="File with gold links, one line per pair. A table can have them in a column."
-        ),
+        Option(help="File with gold links, one line per pair. A table can have them in a column."),
     ] = None,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
     output: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Write the links of each pair, as 0-1 2-3. - prints them."
-        ),
+        Option(metavar="FILE", help="Write the links of each pair, as 0-1 2-3. - prints them."),
     ] = None,
     method: Annotated[
         Literal[
@@ -166,14 +157,14 @@ def align(
             "diagonal",
         ]
         | None,
-        typer.Option(help="Links to write. Default: spm-vocabulary; attention without an SPM."),
+        Option(help="Links to write. Default: spm-vocabulary; attention without an SPM."),
     ] = None,
     heat_map: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the heat map of one pair to a .png or .svg file."),
+        Option(metavar="FILE", help="Draw the heat map of one pair to a .png or .svg file."),
     ] = None,
     row: Annotated[
-        int | None, typer.Option(min=1, help="Number of the pair to draw. Default: 1.")
+        int | None, Option(min=1, help="Number of the pair to draw. Default: 1.")
     ] = None,
     word_pairs: NumWordPairs = 500,
     seed: SampleSeed = 1,
@@ -212,14 +203,14 @@ def align(
 
 def report(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="EVALUATION", help="Folders from ledeline evaluate.")
+        list[Path], Argument(metavar="EVALUATION", help="Folders from ledeline evaluate.")
     ],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="HTML file to write.")],
+    output: Annotated[Path, Option(metavar="FILE", help="HTML file to write.")],
     baseline: Annotated[
         str | None,
-        typer.Option(help="System to compare the others with. Default: the first."),
+        Option(help="System to compare the others with. Default: the first."),
     ] = None,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "Headline systems compared",
+    title: Annotated[str, Option(help="Title of the page.")] = "Headline systems compared",
 ) -> None:
     """Compare evaluated systems on one HTML page.
 

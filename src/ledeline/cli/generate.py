@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from ledeline.cli.command import leave, progress_bar, say
 from ledeline.cli.options import (
     DEFAULT_SEARCH,
@@ -23,6 +21,7 @@ from ledeline.cli.options import (
     Unknown,
     with_search_options,
 )
+from ledeline.cli.parameters import Argument, Option
 from ledeline.config.search import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.inference.options import Options
@@ -32,11 +31,11 @@ from ledeline.inference.options import Options
 def generate(
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="A lede, in quotes. - reads standard input."),
+        Argument(metavar="TEXT", help="A lede, in quotes. - reads standard input."),
     ] = None,
     input_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--input",
             help="Read ledes from this file: a table (.csv, .tsv, .jsonl or .parquet), or text "
             "with one lede per line.",
@@ -44,48 +43,48 @@ def generate(
     ] = None,
     input_format: Annotated[
         Literal["txt", "jsonl", "csv", "tsv", "parquet"] | None,
-        typer.Option("--format", help=FORMAT_HELP),
+        Option("--format", help=FORMAT_HELP),
     ] = None,
     delimiter: Delimiter = "auto",
     field: Annotated[
         str | None,
-        typer.Option(help="Column with the ledes. Default: lede, or the only column."),
+        Option(help="Column with the ledes. Default: lede, or the only column."),
     ] = None,
     output_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             help="Write to this file. A .txt file holds the headlines only. A .csv, .tsv, .jsonl "
             "or .parquet file holds the rows of the input and a column of headlines.",
         ),
     ] = None,
     column: Annotated[
-        str | None, typer.Option(help="Name of the added column. Default: headline.")
+        str | None, Option(help="Name of the added column. Default: headline.")
     ] = None,
     support_column: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Also add a column of this name, with the support of the headlines.",
         ),
     ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             help="Model folder, or name of an installed model. Default: the model that comes with "
             "ledeline. Repeat it for an ensemble."
         ),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--json",
             help="Write one line of JSON per lede, with headline, score, warnings, support and "
             "doubts.",
         ),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show where each word of the headline came from.")
+        bool, Option("--explain", help="Show where each word of the headline came from.")
     ] = False,
     resume: Resume = False,
     search: SearchConfig = DEFAULT_SEARCH,

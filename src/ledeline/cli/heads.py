@@ -4,34 +4,27 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ledeline.cli.command import progress_bar
 from ledeline.cli.options import SETS, AsJson, Device, HeadlineColumn, LedeColumn, ModelFolder
+from ledeline.cli.parameters import Option
 
 
 def heads(
     model: ModelFolder,
-    given: Annotated[
-        str, typer.Option("--input", metavar="SET", help=f"Pairs with gold links: {SETS}")
-    ],
+    given: Annotated[str, Option("--input", metavar="SET", help=f"Pairs with gold links: {SETS}")],
     gold: Annotated[
         str | None,
-        typer.Option(
-            help="File with gold links, one line per pair. A table can have them in a column."
-        ),
+        Option(help="File with gold links, one line per pair. A table can have them in a column."),
     ] = None,
     pairs: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of pairs to use, from the first. Default: all."),
+        Option(min=1, help="Number of pairs to use, from the first. Default: all."),
     ] = None,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
     output: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", help="New folder: a copy of the model that explains by the best."
-        ),
+        Option(metavar="FOLDER", help="New folder: a copy of the model that explains by the best."),
     ] = None,
     as_json: AsJson = False,
     device: Device = "auto",

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-import typer
-
+from ledeline.cli.parameters import Option
 from ledeline.config.search import DEVICE_DOC, PRECISION_DOC, SearchConfig
 from ledeline.config.search import Device as DeviceName
 from ledeline.config.search import Precision as PrecisionName
@@ -54,13 +53,13 @@ def _parameter(key: Field) -> inspect.Parameter:
         key.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=key.default,
-        annotation=Annotated[key.kind, typer.Option(*flag, help=key.doc)],
+        annotation=Annotated[key.kind, Option(*flag, help=key.doc)],
     )
 
 
 Unknown: TypeAlias = Annotated[
     Literal["replace", "keep", "forbid"],
-    typer.Option(
+    Option(
         help="Words that the model cannot spell: replace <unk> with the aligned word of the lede, "
         "keep <unk>, or forbid it in the search."
     ),
@@ -71,16 +70,14 @@ Unknown: TypeAlias = Annotated[
 _DOCS: Final = {field.name: field.doc for field in fields(Options)}
 
 Check: TypeAlias = Annotated[
-    bool | None, typer.Option("--check/--no-check", help=_DOCS["check"], show_default=False)
+    bool | None, Option("--check/--no-check", help=_DOCS["check"], show_default=False)
 ]
-Rank: TypeAlias = Annotated[RankName | None, typer.Option(help=_DOCS["rank"])]
+Rank: TypeAlias = Annotated[RankName | None, Option(help=_DOCS["rank"])]
 Constrain: TypeAlias = Annotated[
     bool | None,
-    typer.Option("--constrain/--no-constrain", help=_DOCS["constrain"], show_default=False),
+    Option("--constrain/--no-constrain", help=_DOCS["constrain"], show_default=False),
 ]
-MinSupport: TypeAlias = Annotated[
-    float | None, typer.Option(min=0, max=1, help=_DOCS["min_support"])
-]
+MinSupport: TypeAlias = Annotated[float | None, Option(min=0, max=1, help=_DOCS["min_support"])]
 
 # --- the input ----------------------------------------------------------------------------------
 
@@ -90,46 +87,44 @@ FORMAT_HELP: Final = (
 
 Delimiter: TypeAlias = Annotated[
     Literal["auto", "comma", "semicolon", "tab", "bar"],
-    typer.Option(help="Field delimiter of CSV input. auto detects it from the header."),
+    Option(help="Field delimiter of CSV input. auto detects it from the header."),
 ]
 Resume: TypeAlias = Annotated[
     bool,
-    typer.Option("--resume", help="Continue an --output that was stopped. Use the same options."),
+    Option("--resume", help="Continue an --output that was stopped. Use the same options."),
 ]
 
 # --- the model ----------------------------------------------------------------------------------
 
-Precision: TypeAlias = Annotated[PrecisionName, typer.Option(help=PRECISION_DOC)]
-Device: TypeAlias = Annotated[DeviceName, typer.Option(help=DEVICE_DOC)]
+Precision: TypeAlias = Annotated[PrecisionName, Option(help=PRECISION_DOC)]
+Device: TypeAlias = Annotated[DeviceName, Option(help=DEVICE_DOC)]
 
 # --- test sets ----------------------------------------------------------------------------------
 
 SETS = "a table with columns lede and headline, or two text files, LEDES,HEADLINES."
 ModelFolder: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Model folder, or name of an installed model.")
+    Path, Option(metavar="FOLDER", help="Model folder, or name of an installed model.")
 ]
-LedeColumn: TypeAlias = Annotated[
-    str, typer.Option("--lede", help="Column of the ledes, in a table.")
-]
+LedeColumn: TypeAlias = Annotated[str, Option("--lede", help="Column of the ledes, in a table.")]
 HeadlineColumn: TypeAlias = Annotated[
-    str, typer.Option("--headline", help="Column of the headlines, in a table.")
+    str, Option("--headline", help="Column of the headlines, in a table.")
 ]
 NumWordPairs: TypeAlias = Annotated[
     int,
-    typer.Option("--word-pairs", min=0, help="Pairs to take the table of aligned words from."),
+    Option("--word-pairs", min=0, help="Pairs to take the table of aligned words from."),
 ]
 SampleSeed: TypeAlias = Annotated[
-    int, typer.Option("--seed", min=0, help="Random seed that these pairs are drawn with.")
+    int, Option("--seed", min=0, help="Random seed that these pairs are drawn with.")
 ]
 
 # --- scores -------------------------------------------------------------------------------------
 
 ScoreUnknown: TypeAlias = Annotated[
     Literal["keep", "drop", "strict"],
-    typer.Option(
+    Option(
         help="How ROUGE treats <unk> and UNK: keep compares them like words, drop removes them "
         "from both texts, strict lets those of a headline match nothing."
     ),
 ]
-Stem: TypeAlias = Annotated[bool, typer.Option(help="Compare stems, as the paper does.")]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Stem: TypeAlias = Annotated[bool, Option(help="Compare stems, as the paper does.")]
+AsJson: TypeAlias = Annotated[bool, Option("--json", help="Print one JSON object.")]

@@ -3,30 +3,30 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from ledeline.cli.parameters import Argument, Option
 
 
 def pack(
     models: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="MODEL",
             help="Model folder, or name of an installed model. With several, their weights are "
             "averaged.",
         ),
     ],
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")],
+    output: Annotated[Path, Option(metavar="FOLDER", help="New folder to write.")],
     weights: Annotated[
         Literal["float32", "float16", "int8"],
-        typer.Option(help="Number format of the stored weights."),
+        Option(help="Number format of the stored weights."),
     ] = "int8",
     card: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.md", help="Model card. It is copied to card.md."),
+        Option(metavar="FILE.md", help="Model card. It is copied to card.md."),
     ] = None,
     block_ngrams: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             help="N-gram blocking that searches with this model use by default: no n-gram of this "
             "length occurs twice in a headline. 0 turns it off. Default: as in the given model.",

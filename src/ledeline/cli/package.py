@@ -4,29 +4,25 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from ledeline.cli.parameters import Argument, Option
 
 
 def package(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model folder, or name of an installed model.")
+        Path, Argument(metavar="MODEL", help="Model folder, or name of an installed model.")
     ],
-    name: Annotated[
-        str, typer.Option(help="Name of the model: letters, digits and single hyphens.")
-    ],
-    version: Annotated[str, typer.Option(help="Version of the package, such as 0.2.0.")],
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")],
+    name: Annotated[str, Option(help="Name of the model: letters, digits and single hyphens.")],
+    version: Annotated[str, Option(help="Version of the package, such as 0.2.0.")],
+    output: Annotated[Path, Option(metavar="FOLDER", help="New folder to write.")],
     card: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.md", help="Model card. Default: the model's own, if any."),
+        Option(metavar="FILE.md", help="Model card. Default: the model's own, if any."),
     ] = None,
     weights: Annotated[
         Literal["keep", "float32", "float16", "int8"],
-        typer.Option(help="Number format of the stored weights. keep: as they are."),
+        Option(help="Number format of the stored weights. keep: as they are."),
     ] = "keep",
-    licence: Annotated[
-        str, typer.Option(metavar="TEXT", help="Licence. It is written to LICENSE.")
-    ] = "",
+    licence: Annotated[str, Option(metavar="TEXT", help="Licence. It is written to LICENSE.")] = "",
 ) -> None:
     """Make a pip package of a model.
 

@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from ledeline.cli.command import say
+from ledeline.cli.parameters import Argument, Option
 
 
 def prepare(
-    context: typer.Context,
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Configuration file.")],
+    context: click.Context,
+    config: Annotated[Path, Argument(metavar="CONFIG.toml", help="Configuration file.")],
 ) -> None:
     """Turn pairs of ledes and headlines into a dataset to train on.
 
@@ -35,10 +36,10 @@ def prepare(
 
 
 def synth(
-    pairs: Annotated[int, typer.Option(min=1, help="Number of pairs to write.")],
-    output: Annotated[Path, typer.Option(help="File to write: .jsonl, .csv, .tsv or .parquet.")],
+    pairs: Annotated[int, Option(min=1, help="Number of pairs to write.")],
+    output: Annotated[Path, Option(help="File to write: .jsonl, .csv, .tsv or .parquet.")],
     seed: Annotated[
-        int, typer.Option(min=0, help="Random seed. The same seed gives the same pairs.")
+        int, Option(min=0, help="Random seed. The same seed gives the same pairs.")
     ] = 1,
 ) -> None:
     """Write synthetic pairs of ledes and headlines.

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
 from ledeline.cli.command import progress_bar, refuse_input, refuse_mixture, write
 from ledeline.cli.options import AsJson, ScoreUnknown, Stem
+from ledeline.cli.parameters import Argument, Option
 from ledeline.core.errors import ConfigError
 
 _OUTPUTS = "Headlines, one per line; or a table: its column headline, or FILE:COLUMN."
@@ -15,30 +14,30 @@ _REFERENCES = "Reference headlines, in the same order and form."
 
 
 def score(
-    outputs: Annotated[str, typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
+    outputs: Annotated[str, Argument(metavar="OUTPUTS", help=_OUTPUTS)],
     reference: Annotated[
         list[str],
-        typer.Option("--reference", "-r", metavar="FILE", help=f"{_REFERENCES} Can be repeated."),
+        Option("--reference", "-r", metavar="FILE", help=f"{_REFERENCES} Can be repeated."),
     ],
     compare: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Headlines of another system. Tests the difference."),
+        Option(metavar="FILE", help="Headlines of another system. Tests the difference."),
     ] = None,
     as_json: AsJson = False,
     per_pair: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the F1 of each pair as TSV. - prints it."),
+        Option(metavar="FILE", help="Write the F1 of each pair as TSV. - prints it."),
     ] = None,
     limit_bytes: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--bytes", min=1, help="Compare only the first bytes of each text; 75 for DUC-2004."
         ),
     ] = None,
     stem: Stem = True,
-    weighted: Annotated[bool, typer.Option("--rouge-w", help="Also compute ROUGE-W.")] = False,
+    weighted: Annotated[bool, Option("--rouge-w", help="Also compute ROUGE-W.")] = False,
     unknown: ScoreUnknown = "keep",
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resampling.")] = 12345,
+    seed: Annotated[int, Option(min=0, help="Random seed of the resampling.")] = 12345,
 ) -> None:
     """Score headlines against references with ROUGE.
 
@@ -70,11 +69,11 @@ def score(
 
 
 def audit(
-    outputs: Annotated[list[str], typer.Argument(metavar="OUTPUTS", help=_OUTPUTS)],
-    reference: Annotated[str, typer.Option("--reference", "-r", metavar="FILE", help=_REFERENCES)],
+    outputs: Annotated[list[str], Argument(metavar="OUTPUTS", help=_OUTPUTS)],
+    reference: Annotated[str, Option("--reference", "-r", metavar="FILE", help=_REFERENCES)],
     source: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--source",
             "-s",
             metavar="FILE",
@@ -83,29 +82,25 @@ def audit(
     ] = None,
     profile: Annotated[
         Literal["spaces", "paper", "natural"],
-        typer.Option(help="How to split words: at spaces, or with a text profile."),
+        Option(help="How to split words: at spaces, or with a text profile."),
     ] = "spaces",
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check",
             help="Also check headlines against --source: their support, and doubts by kind. Loads "
             "the verifier that comes with ledeline.",
         ),
     ] = False,
-    worst: Annotated[
-        int, typer.Option(min=0, help="Number of worst examples to show per kind.")
-    ] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    worst: Annotated[int, Option(min=0, help="Number of worst examples to show per kind.")] = 3,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     per_pair: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Write the counts of each headline as TSV. - prints them."
-        ),
+        Option(metavar="FILE", help="Write the counts of each headline as TSV. - prints them."),
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the histograms to a .png or .svg file."),
+        Option(metavar="FILE", help="Draw the histograms to a .png or .svg file."),
     ] = None,
 ) -> None:
     """Count repeating, lacking and irrelevant words in headlines.

@@ -3,29 +3,28 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from ledeline.cli.command import say
+from ledeline.cli.parameters import Argument, Option
 
 
 def serve(
-    context: typer.Context,
+    context: click.Context,
     config: Annotated[
         str | None,
-        typer.Argument(metavar="CONFIG.toml", help="Configuration file; see docs/serve.md."),
+        Argument(metavar="CONFIG.toml", help="Configuration file; see docs/serve.md."),
     ] = None,
     model: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             metavar="FOLDER",
             help="Model folder, or name of an installed model. Default: the model that comes with "
             "ledeline. Repeat it for an ensemble.",
         ),
     ] = None,
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")
-    ] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on. Default: 8000.")] = None,
+    host: Annotated[str | None, Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, Option(help="Port to listen on. Default: 8000.")] = None,
 ) -> None:
     """Serve headlines over HTTP, with an API and a web page.
 
@@ -35,15 +34,9 @@ def serve(
     from dataclasses import replace
 
     from ledeline.config.toml import load
-    from ledeline.core.errors import ConfigError
+    from ledeline.server.process import serve as run_server
+    from ledeline.server.settings import ServeConfig
 
-    try:
-        from ledeline.server.process import serve as run_server
-        from ledeline.server.settings import ServeConfig
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"serving needs the package {error.name}: pip install 'ledeline[serve]'"
-        ) from None
     given = [
         *([config] if config else []),
         *context.args,

@@ -3,20 +3,22 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
+
+from ledeline.cli.parameters import Argument, Option
 
 
 def train(
-    context: typer.Context,
+    context: click.Context,
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG.toml", help="Configuration file; see docs/config.md.")
+        Path, Argument(metavar="CONFIG.toml", help="Configuration file; see docs/config.md.")
     ],
-    run: Annotated[Path | None, typer.Option(help="Run folder. Default: runs/CONFIG.")] = None,
+    run: Annotated[Path | None, Option(help="Run folder. Default: runs/CONFIG.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the newest checkpoint, if there is one.")
+        bool, Option("--resume", help="Continue from the newest checkpoint, if there is one.")
     ] = False,
     max_minutes: Annotated[
-        float | None, typer.Option(min=0, help="Save a checkpoint and stop after this time.")
+        float | None, Option(min=0, help="Save a checkpoint and stop after this time.")
     ] = None,
 ) -> None:
     """Train a system on a dataset.
@@ -44,4 +46,4 @@ def train(
     command = f"ledeline train {folder / 'config.toml'} --run {folder} --resume"
     Console(quiet=quiet).print(result_text(result, command), soft_wrap=True)
     if result.signal is not None:
-        raise typer.Exit(128 + result.signal)
+        raise click.exceptions.Exit(128 + result.signal)

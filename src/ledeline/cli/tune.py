@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ledeline.cli.command import progress_bar
 from ledeline.cli.options import (
     SETS,
@@ -14,25 +12,26 @@ from ledeline.cli.options import (
     ModelFolder,
     Precision,
 )
+from ledeline.cli.parameters import Option
 
 
 def tune(
     model: ModelFolder,
-    pairs: Annotated[str, typer.Option(metavar="SET", help=f"Pairs to tune on: {SETS}")],
-    output: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder to write.")],
+    pairs: Annotated[str, Option(metavar="SET", help=f"Pairs to tune on: {SETS}")],
+    output: Annotated[Path, Option(metavar="FOLDER", help="New folder to write.")],
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of pairs to use, from the first. Default: all."),
+        Option(min=1, help="Number of pairs to use, from the first. Default: all."),
     ] = None,
     lede: LedeColumn = "lede",
     headline: HeadlineColumn = "headline",
     beam: Annotated[
-        int, typer.Option(min=1, help="Beam size, and number of headlines in each list.")
+        int, Option(min=1, help="Beam size, and number of headlines in each list.")
     ] = 20,
     rounds: Annotated[
-        int, typer.Option(min=1, help="How often headlines are searched for, and weights tuned.")
+        int, Option(min=1, help="How often headlines are searched for, and weights tuned.")
     ] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the search for weights.")] = 1,
+    seed: Annotated[int, Option(min=0, help="Random seed of the search for weights.")] = 1,
     precision: Precision = "auto",
     device: Device = "auto",
 ) -> None:

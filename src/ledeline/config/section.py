@@ -8,8 +8,8 @@ type, a sentence about it, and any limit:
 The same annotation checks the value, words the complaint and makes `docs/config.md`. A field may
 also hold one of several sections (`by_name`), or gather sections that may be left out (`spread`).
 
-pydantic checks the values. Where it is not installed, sections are plain dataclasses, which check
-only what their own `__post_init__` says.
+Values are checked here and not by a library, because importing one takes longer than writing a
+headline; a test holds the judgement to that of pydantic in its strict mode.
 """
 
 import dataclasses
@@ -29,20 +29,10 @@ from typing import (
     get_type_hints,
 )
 
-from ledeline.config.values import as_toml, described
+from ledeline.config.values import Misfit, as_toml, described, fitted
 from ledeline.core.errors import ConfigError
 
-try:
-    from pydantic import ConfigDict, ValidationError
-    from pydantic.dataclasses import dataclass as checked_dataclass
-except ImportError:  # a machine that only trains may lack it
-    CHECKS_VALUES = False
-else:
-    CHECKS_VALUES = True
-
 T = TypeVar("T")
-
-_REFUSED: Final = "refused"  # pydantic's name for a complaint of ours
 
 
 class BadValue(ConfigError):
@@ -56,24 +46,12 @@ class BadValue(ConfigError):
 # --- what may stand in the annotation of a field --------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Limit:
+class Limit(NamedTuple):
     """A condition on a field's value."""
 
     holds: Callable[[Any], bool]
     complaint: str
     minimum: float | None = None  # where the condition is to be at least this
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """The schema of the type, and then this condition."""
-        from pydantic_core import core_schema
-
-        def check(value: Any) -> Any:
-            if value is not None and not self.holds(value):
-                _refuse(self.complaint)
-            return value
-
-        return core_schema.no_info_after_validator_function(check, handler(source))
 
 
 def at_least(minimum: float) -> Limit:
@@ -100,23 +78,18 @@ def below(bound: float) -> Limit:
 NOT_EMPTY: Final = Limit(bool, "must not be empty")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class ByName:
     """One of several sections, which its key `name` picks."""
 
-    choices: Mapping[str, type]
+    def __init__(self, choices: Mapping[str, type]) -> None:
+        self.choices = choices
 
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: Callable[[Any], Any]) -> Any:
+    def check(self, value: Any) -> Any:
         """Any instance of the classes; they are looked up late, for there may be more by then."""
-        from pydantic_core import core_schema
-
-        def check(value: Any) -> Any:
-            if not isinstance(value, tuple(self.choices.values())):
-                classes = ", ".join(kind.__name__ for kind in self.choices.values())
-                _refuse(f"must be one of {classes}")
-            return value
-
-        return core_schema.no_info_plain_validator_function(check)
+        if not isinstance(value, tuple(self.choices.values())):
+            classes = ", ".join(kind.__name__ for kind in self.choices.values())
+            raise _Refused(f"must be one of {classes}")
+        return value
 
 
 def by_name(choices: Mapping[str, type]) -> ByName:
@@ -140,24 +113,19 @@ class Sections(dict[str, Any]):
         return type(self), (dict(self),)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Spread:
     """Sections beside the other fields' own, each of which may be left out."""
 
-    choices: Mapping[str, type]
+    def __init__(self, choices: Mapping[str, type]) -> None:
+        self.choices = choices
 
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: Callable[[Any], Any]) -> Any:
+    def check(self, value: Any) -> Sections:
         """Any mapping from names to instances of the classes with these names."""
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def _check(self, value: Any) -> Sections:
         if not isinstance(value, Mapping) or not set(value) <= set(self.choices):
-            _refuse(f"must have no other names than {', '.join(self.choices)}")
+            raise _Refused(f"must have no other names than {', '.join(self.choices)}")
         for name, part in value.items():
             if not isinstance(part, self.choices[name]):
-                _refuse(f"{name} must be {described(self.choices[name])}")
+                raise _Refused(f"{name} must be {described(self.choices[name])}")
         return self.ordered(value)
 
     def ordered(self, parts: Mapping[str, Any]) -> Sections:
@@ -170,10 +138,8 @@ def spread(choices: Mapping[str, type]) -> Spread:
     return Spread(choices)
 
 
-def _refuse(complaint: str) -> NoReturn:
-    from pydantic_core import PydanticCustomError
-
-    raise PydanticCustomError(_REFUSED, "{complaint}", {"complaint": complaint})
+class _Refused(Exception):
+    """A value is not allowed; the argument is the complaint."""
 
 
 # --- a class becomes a section --------------------------------------------------------------------
@@ -181,39 +147,91 @@ def _refuse(complaint: str) -> NoReturn:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(cls: type[T]) -> type[T]:
-    """Make a class a frozen dataclass that checks its values when it is made."""
-    if not CHECKS_VALUES:
-        return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-    config = ConfigDict(strict=True, extra="forbid")
-    made: Any = checked_dataclass(frozen=True, kw_only=True, config=config)(cls)
-    validate = made.__init__
+    """Make a class a frozen dataclass that checks its values when it is made.
 
-    @functools.wraps(validate)
-    def init(self: Any, *args: Any, **values: Any) -> None:
-        try:
-            validate(self, *args, **values)
-        except ValidationError as error:
-            raise _first_complaint(made, values, error) from None
-
-    made.__init__ = init
-    return made  # type: ignore[no-any-return]
+    The methods are written here, as those that `dataclasses` makes are compiled for each class.
+    """
+    for name, method in vars(_Methods).items():
+        if callable(method) and name not in vars(cls):
+            setattr(cls, name, method)
+    return dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
 
 
-def _first_complaint(kind: type, values: Mapping[str, Any], error: "ValidationError") -> Exception:
-    """What is wrong in our words: a `TypeError` for wrong arguments, `BadValue` for a value."""
-    found = error.errors(include_url=False)
-    for one in found:
-        of_arguments = len(one["loc"]) == 1  # and not of a list within a value
-        if of_arguments and one["type"].startswith(("missing", "unexpected")):
-            what = one["type"].replace("_", " ")
-            return TypeError(f"{kind.__name__}: {what}: {one['loc'][0]}")
-    name = str(found[0]["loc"][0])
-    if found[0]["type"] == _REFUSED:
-        complaint = found[0]["ctx"]["complaint"]
-    else:
-        field = next(field for field in fields(kind) if field.name == name)
-        complaint = f"must be {described(field.kind)}"
-    return BadValue(name, values[name], complaint)
+class _Methods:
+    """The methods of all sections."""
+
+    def __init__(self, /, *args: Any, **values: Any) -> None:
+        kind: Any = type(self)
+        _check_arguments(kind, args, values)
+        if values:  # defaults are right
+            values = {
+                field.name: _checked(field, values[field.name])
+                for field in _fields(kind)
+                if field.name in values
+            }
+        for field in dataclasses.fields(kind):
+            value = values[field.name] if field.name in values else _default(field)
+            object.__setattr__(self, field.name, value)
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
+
+    def __repr__(self) -> str:
+        values = (f"{name}={value!r}" for name, value in _values(self).items())
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(_values(self).values()))
+
+    def __setattr__(self, name: str, _value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
+
+
+def _values(self: Any) -> dict[str, Any]:
+    return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+def _check_arguments(kind: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> None:
+    """A `TypeError` for arguments that are not those of the section, as of any class."""
+    if args:
+        raise TypeError(f"{kind.__name__}: unexpected positional argument: {args[0]!r}")
+    known = {field.name: field for field in dataclasses.fields(kind)}
+    for name in values:
+        if name not in known:
+            raise TypeError(f"{kind.__name__}: unexpected keyword argument: {name}")
+    for name, field in known.items():
+        if name not in values and field.default is field.default_factory is dataclasses.MISSING:
+            raise TypeError(f"{kind.__name__}: missing argument: {name}")
+
+
+def _checked(field: "Field", value: Any) -> Any:
+    """The value as the field holds it, or a `BadValue`."""
+    try:
+        if field.union is not None:
+            return field.union.check(value)
+        if field.spread is not None:
+            return field.spread.check(value)
+        held = fitted(field.kind, value)
+        for limit in field.limits:
+            if held is not None and not limit.holds(held):
+                raise _Refused(limit.complaint)
+    except _Refused as refused:
+        raise BadValue(field.name, value, str(refused)) from None
+    except Misfit:
+        raise BadValue(field.name, value, f"must be {described(field.kind)}") from None
+    return held
 
 
 # --- what is known of a section -------------------------------------------------------------------
@@ -238,8 +256,13 @@ ENABLED: Final = Field("enabled", bool, "false leaves the section out.", (), Tru
 
 def fields(kind: type) -> list[Field]:
     """The keys of a section, in order."""
+    return list(_fields(kind))
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[Field, ...]:
     hints = get_type_hints(kind, include_extras=True)
-    return [_field(field, hints[field.name]) for field in dataclasses.fields(kind)]
+    return tuple(_field(one, hints[one.name]) for one in dataclasses.fields(kind))
 
 
 def _field(field: "dataclasses.Field[Any]", hint: Any) -> Field:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import difflib
-import functools
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import Any, Final, TypeVar, get_args, get_origin
 from ledeline.config.overrides import COMMAND_LINE, apply_overrides, plain
 from ledeline.config.renames import Renames, rename_keys
 from ledeline.config.section import (
-    CHECKS_VALUES,
     ENABLED,
     BadValue,
     ByName,
@@ -24,7 +22,7 @@ from ledeline.config.section import (
     walk_field,
 )
 from ledeline.config.values import as_toml, described, union_members
-from ledeline.core.errors import ConfigError, RenamedWarning, UncheckedWarning
+from ledeline.core.errors import ConfigError, RenamedWarning
 
 T = TypeVar("T")
 
@@ -45,8 +43,6 @@ def load(
     ``{"model.": "system."}``. They work still, with a warning unless `quiet`, as for files that no
     one wrote by hand.
     """
-    if not CHECKS_VALUES:
-        _warn_unchecked()
     table = {} if path is None else _read(path)
     notices = _rename(kind, table, path, renamed or {})
     overridden, late = apply_overrides(table, overrides, renamed or {})
@@ -102,15 +98,6 @@ def _fill_in(kind: type, table: dict[str, Any]) -> None:
         name = defaults.get("name")
         if isinstance(given, dict) and plain(given.get("name", name), str) == name:
             table[section] = {**defaults, **given}
-
-
-@functools.cache
-def _warn_unchecked() -> None:
-    warnings.warn(
-        "pydantic is not installed, so the values of configurations are not checked",
-        UncheckedWarning,
-        stacklevel=3,
-    )
 
 
 # --- a table -> sections --------------------------------------------------------------------------

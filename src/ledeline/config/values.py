@@ -52,3 +52,62 @@ def _described_list(first: Any, *rest: Any) -> str:
 def union_members(kind: Any) -> tuple[Any, ...]:
     """The types that `X | Y` allows; a plain type allows itself."""
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
+# --- does a value have a type ---------------------------------------------------------------------
+
+
+class Misfit(Exception):
+    """A value does not have the type."""
+
+
+def fitted(kind: Any, value: Any) -> Any:
+    """The value as the type holds it, a whole number as a float where one is meant."""
+    if get_origin(kind) is tuple:
+        return _fitted_tuple(get_args(kind), value)
+    members = union_members(kind)
+    if len(members) > 1:
+        return _fitted_union(members, value)
+    if kind is float and type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            raise Misfit from None
+    if not _has_type(kind, value):
+        raise Misfit
+    return value
+
+
+def _has_type(kind: Any, value: Any) -> bool:
+    if kind is Any:
+        return True
+    if get_origin(kind) is Literal:
+        return any(type(one) is type(value) and one == value for one in get_args(kind))
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if kind is datetime.date:  # a time of day is more than a date
+        return isinstance(value, kind) and not isinstance(value, datetime.datetime)
+    return value is None if kind in (None, type(None)) else isinstance(value, kind)
+
+
+def _fitted_union(members: tuple[Any, ...], value: Any) -> Any:
+    """As the member holds it that the value has, else as the first that can take it."""
+    for exact in (True, False):
+        for member in members:
+            try:
+                held = fitted(member, value)
+            except Misfit:
+                continue
+            if not exact or type(held) is type(value):
+                return held
+    raise Misfit
+
+
+def _fitted_tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, tuple):
+        raise Misfit
+    if kinds[1:] == (...,):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        raise Misfit
+    return tuple(map(fitted, kinds, value))

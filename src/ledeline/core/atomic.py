@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -172,6 +171,8 @@ def fsync(path: Path) -> None:
 def remove_path(path: Path) -> None:
     """Remove a folder with its contents, a file or a link, if it exists."""
     if path.is_dir() and not path.is_symlink():
+        import shutil  # takes its time
+
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

@@ -57,9 +57,5 @@ class RenamedWarning(LedelineWarning, FutureWarning):
     """An old name was used, which works for one more version."""
 
 
-class UncheckedWarning(LedelineWarning, UserWarning):
-    """Something the user gave was not checked."""
-
-
 class EngineWarning(LedelineWarning, UserWarning):
     """No fast engine knows a system, so that it writes headlines itself."""

@@ -1,6 +1,5 @@
 """Manifests: JSON with a checksum of its own content."""
 
-import hashlib
 import json
 from typing import Any
 
@@ -16,5 +15,7 @@ def checksum_matches(manifest: dict[str, Any]) -> bool:
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
+    import hashlib  # takes its time
+
     rest = {key: value for key, value in manifest.items() if key != "checksum"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -4,8 +4,10 @@ A reader is a generator of rows in the order of the file. A row is a pair, an in
 reason, or a document that gives no pair. Readers do not decide what happens to an invalid row.
 """
 
-import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import datetime
 
 
 class Pair(NamedTuple):
@@ -13,7 +15,7 @@ class Pair(NamedTuple):
 
     lede: str
     headline: str
-    date: datetime.date | None
+    date: "datetime.date | None"
     file: str
     line: int
 

@@ -5,17 +5,17 @@ part of it. Files that end in ``.gz`` or ``.zst`` are decompressed and compresse
 and a line of a file are in memory.
 """
 
-import gzip
 import json
-import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import InvalidRow
+
+if TYPE_CHECKING:
+    import gzip
 
 BLOCK_BYTES: Final = 1 << 20
 LINE_LIMIT_BYTES: Final = 64 << 20  # a longer "line" is not text, and would fill the memory
@@ -23,7 +23,12 @@ EXCERPT_CHARACTERS: Final = 200
 COMPRESSION_SUFFIXES: Final = (".gz", ".zst")
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
-_READ_ERRORS: Final = (EOFError, OSError, zlib.error)
+
+def _read_errors() -> tuple[type[Exception], ...]:
+    """What reading can raise; asked for once something was raised."""
+    import zlib
+
+    return EOFError, OSError, zlib.error
 
 
 class FileReadError(Exception):
@@ -95,7 +100,7 @@ def split_lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
             pieces = [lines.pop()]
             number += len(lines)
             yield lines
-    except _READ_ERRORS as error:
+    except _read_errors() as error:
         raise FileReadError(number + 1, _truncation(error)) from error
     last = _joined(pieces, number)
     if last:
@@ -136,7 +141,7 @@ def is_binary(path: Path) -> bool:
     """Whether the first block of a file has a NUL byte, which text does not have."""
     try:
         return b"\0" in next(read_blocks(path), b"")
-    except _READ_ERRORS:
+    except _read_errors():
         return False
 
 
@@ -158,6 +163,8 @@ def _gzip_blocks(handle: BinaryIO) -> Iterator[bytes]:
 
     ``read1`` is used because ``read`` loses what it has collected when the data are truncated.
     """
+    import gzip
+
     with gzip.GzipFile(fileobj=handle) as stream:
         while block := stream.read1(BLOCK_BYTES):
             yield block
@@ -193,10 +200,12 @@ def decompressed(path: Path) -> Iterator[Path]:
                 raise FileReadError(0, "the file is empty")
         yield path
         return
+    import tempfile
+
     with tempfile.NamedTemporaryFile() as copy:
         try:
             copy.writelines(read_blocks(path))
-        except _READ_ERRORS as error:
+        except _read_errors() as error:
             raise FileReadError(0, _truncation(error)) from error
         copy.flush()
         if not copy.tell():
@@ -255,8 +264,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
                 handle.writelines(data)
 
 
-def _gzip_writer(handle: BinaryIO) -> gzip.GzipFile:
+def _gzip_writer(handle: BinaryIO) -> "gzip.GzipFile":
     """Compress without name and time in the header, so that the same lines give the same bytes."""
+    import gzip
+
     return gzip.GzipFile("", "wb", compresslevel=6, fileobj=handle, mtime=0)
 
 

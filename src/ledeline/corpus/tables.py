@@ -1,15 +1,13 @@
 """Pairs from tables: Parquet, CSV, TSV and JSON lines, also compressed as ``.gz`` or ``.zst``."""
 
-import datetime
-import difflib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.corpus import InvalidHeader, InvalidRow, Pair, Row
 from ledeline.corpus.delimited import (
     DelimitedRow,
@@ -33,14 +31,16 @@ from ledeline.corpus.lines import (
 )
 
 if TYPE_CHECKING:
+    import datetime
+
     import pyarrow as pa
 
 MISSING_COLUMN: Final = "there is no column"  # the first words of that error
 NO_HEADER: Final = "there is no header row, only blank lines"
 BATCH_ROWS: Final = 16_384
 
-_ISO_DAY: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
-_UNIX_EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
+_ISO_DAY: Final = lazy_pattern(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9])")
+_UNIX_EPOCH: Final = 719_163  # the ordinal of 1970-01-01
 
 
 class PairColumns(NamedTuple):
@@ -96,6 +96,8 @@ def column_error(there: Sequence[str], names: list[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _missing_column(there: tuple[str, ...], name: str) -> str:
+    import difflib
+
     nearest = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
     hint = f" (the nearest is {excerpt(nearest[0])!r})" if nearest else ""
     listed = excerpt(", ".join(map(repr, there))) or "none"
@@ -103,8 +105,10 @@ def _missing_column(there: tuple[str, ...], name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def parse_date(text: str) -> datetime.date | None:
+def parse_date(text: str) -> "datetime.date | None":
     """Return the day of an ISO date or timestamp, None for an empty text; else ValueError."""
+    import datetime
+
     if not text or text.isspace():
         return None
     match = _ISO_DAY.match(text.strip())
@@ -305,7 +309,7 @@ def _string_or_bytes(value: bytes | None) -> str | bytes | None:
         return value
 
 
-def _dates(column: "pa.Array") -> list[datetime.date | str | None]:
+def _dates(column: "pa.Array") -> "list[datetime.date | str | None]":
     """Return the dates of a column, and an error message for each value that is not a date.
 
     Dates repeat, so each distinct value of the batch is parsed once.
@@ -321,8 +325,10 @@ def _dates(column: "pa.Array") -> list[datetime.date | str | None]:
     return [None if place is None else days[place] for place in encoded.indices.to_pylist()]
 
 
-def _date_or_error(value: int | str | bytes) -> datetime.date | str | None:
+def _date_or_error(value: int | str | bytes) -> "datetime.date | str | None":
     """Convert the days since 1970, or the text of a date, to a date."""
+    import datetime
+
     try:
         match value:
             case int():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ledeline.core.atomic import atomic_write
 from ledeline.core.errors import ScoreError
+from ledeline.core.extras import needed_by
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,10 +21,8 @@ _PIXELS_PER_INCH: Final = 150
 
 def new_figure(width: float, height: float) -> "Figure":
     """An empty white figure, in inches, whose parts make room for each other."""
-    try:
+    with needed_by("drawing", "plot"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ScoreError("drawing needs matplotlib: pip install 'ledeline[plot]'") from error
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 

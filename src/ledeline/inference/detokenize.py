@@ -1,10 +1,7 @@
 """From the sub-words of a headline to its words; `<unk>` becomes a word of the source."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
 from ledeline.inference.source_text import SourceText
 from ledeline.text.subwords import SPECIALS, UNK
@@ -46,12 +43,12 @@ def replace_unknown_words(
     ids: Sequence[int],
     tokenizer: Tokenizer,
     lede: SourceText,
-    weights: npt.NDArray[np.floating[Any]],
+    weights: Sequence[Sequence[float]],
 ) -> HeadlineWords:
     """The words; a word with `<unk>` is replaced by the best aligned source word that has one, too.
 
-    Weights (J, I) say how much each sub-word of the headline came from each source position. If the
-    model copied such a source word sub-word by sub-word, all of them become that one word.
+    Weights, J rows of I, say how much each sub-word of the headline came from each source position.
+    If the model copied such a source word sub-word by sub-word, all of them become that one word.
     """
     written = headline_words(ids, tokenizer)
     unknown = lede.unknown
@@ -62,11 +59,19 @@ def replace_unknown_words(
         current = next(span for span in spans if span.start <= position < span.stop)
         if SPECIALS[UNK] not in current.word:
             continue  # replaced before
-        share = {word: weights[position, np.array(lede.word_ids) == word].sum() for word in unknown}
+        share = _shares(weights[position], lede.word_ids)
         ranked = sorted(unknown, key=lambda word: -share[word])
         spans = _insert(spans, _replacement(ids, position, ranked, lede, current))
     word_ids = [number for number, span in enumerate(spans) for _ in range(span.start, span.stop)]
     return HeadlineWords(tuple(span.word for span in spans), tuple(word_ids))
+
+
+def _shares(row: Sequence[float], word_ids: Sequence[int]) -> list[float]:
+    """How much came from each source word: the sum over its sub-words."""
+    shares = [0.0] * (word_ids[-1] + 1)
+    for weight, word in zip(row, word_ids, strict=True):
+        shares[word] += weight
+    return shares
 
 
 def _spans(written: HeadlineWords) -> list[_Span]:

@@ -14,7 +14,7 @@ from ledeline.corpus import InvalidRow
 from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
 from ledeline.inference.headline import Headline, HeadlineWarning
-from ledeline.inference.headliner import MAX_CHUNK_SIZE, Options
+from ledeline.inference.options import MAX_CHUNK_SIZE, Options
 from ledeline.inference.outputs import Output, RecordResult
 from ledeline.inference.outputs.reporter import LimitedReporter
 

@@ -17,7 +17,7 @@ from ledeline.core.errors import ArgumentError, ModelError, RenamedWarning
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.arguments import check_choice, check_folders, check_options, each_text
 from ledeline.inference.attribution import NO_ATTENTION
-from ledeline.inference.checks.checker import Checker
+from ledeline.inference.checks.checker import BundledGenerator, Checker
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
 from ledeline.inference.compose import Composer
 from ledeline.inference.engine_model import EngineModel
@@ -25,11 +25,12 @@ from ledeline.inference.engines import Bundle, choose_model, open_bundles
 from ledeline.inference.generation import Generation, GenerationModel
 from ledeline.inference.headline import Headline
 from ledeline.inference.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
+from ledeline.inference.options import MAX_CHUNK_SIZE
 from ledeline.inference.options import Options as Options
 from ledeline.inference.source_text import SourceText, read_source_text
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
-FIRST_CHUNK_SIZES, MAX_CHUNK_SIZE = {"cpu": 64, "cuda": 512}, 2048
+FIRST_CHUNK_SIZES: Final = {"cpu": 64, "cuda": 512}
 MIN_SOURCES_PER_THREAD: Final = 1  # a source is searched by one thread
 # The batch size on a CPU is limited so that the states of the encoder fit the cache.
 _CPU_BATCH, _CPU_SUBWORDS = 32, 2048
@@ -57,8 +58,9 @@ class Headliner:
         self._tokenizer = models[0].tokenizer
         model = choose_model(models, precision)
         self.precision = model.precision
-        is_bundled = isinstance(model, EngineModel) and len(models) == 1 and models[0].check
-        bundled = model.engines[0] if isinstance(model, EngineModel) and is_bundled else None
+        bundled = None
+        if isinstance(model, EngineModel) and len(models) == 1 and models[0].check:
+            bundled = BundledGenerator(model.engines[0], self._tokenizer)
         self._model = GenerationModel(
             model,
             Composer(self._tokenizer),

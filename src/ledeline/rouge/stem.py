@@ -25,9 +25,9 @@ def irregular_forms() -> dict[str, str]:
     """WordNet's irregular forms: word -> lemma, the first where a line has several."""
     lemmas: dict[str, str] = {}
     for name in _LISTS:
-        for line in (_FOLDER / name).read_text(encoding="ascii").splitlines():
-            word, lemma, *_ = line.split()
-            lemmas[word] = lemma
+        for line in (_FOLDER / name).read_bytes().decode("ascii").splitlines():
+            word, _, found = line.partition(" ")
+            lemmas[word] = found.partition(" ")[0] if " " in found else found
     return lemmas
 
 
@@ -135,6 +135,8 @@ def _tidied(word: str) -> str:
 
 def _replaced(word: str, suffixes: dict[str, str], least: int) -> str:
     """Replace the longest suffix that fits, if what precedes it measures enough."""
+    if not word.endswith(tuple(suffixes)):  # as mostly; this is quicker than the loop
+        return word
     for size in range(min(_LONGEST, len(word)), 1, -1):
         if (suffix := word[-size:]) in suffixes:
             rest = word[:-size]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ledeline.config.engine_systems import EncDecConfig, EngineConfig
+from ledeline.config.engine_systems import EncDecConfig, EngineConfig, TransformerConfig
 from ledeline.core.errors import ModelError
 from ledeline.core.steps import Steps
 from ledeline.runtime.cpu import chosen_kind
@@ -22,7 +22,8 @@ Ids: TypeAlias = Sequence[int]
 class FollowedHeadline(NamedTuple):
     """What was seen while a known headline was written, step by step; the last writes <eos>.
 
-    Values are float32. Legend: J words of the headline, I words of the source, H a state.
+    Values are float32. Legend: J words of the headline, I words of the source,
+    H size of z_j.
     """
 
     logs: memoryview  # (J + 1,): log-probabilities of what was written
@@ -62,6 +63,7 @@ class Engine:
             )
         except ValueError as error:
             raise ModelError(f"{path or 'the model'} is damaged: {error}") from None
+        self.size: int = self.native.size  # H: of z_j, and of what attention mixes
 
     def follow(
         self, sources: Sequence[Ids], headlines: Sequence[tuple[int, Ids]], *, explain: bool = False
@@ -98,11 +100,23 @@ def _floats(values: bytes | None) -> Any:
     return None if values is None else memoryview(values).cast("f")
 
 
-def _sizes(config: EngineConfig) -> dict[str, int]:
-    """The sizes of a system, as the engine calls them."""
+def _sizes(config: EngineConfig) -> dict[str, int | str]:
+    """The system and its sizes, as the engine calls them."""
     system = config.system
+    if isinstance(system, TransformerConfig):
+        return {
+            "system": system.name,
+            "embedding": system.embedding_size,
+            "hidden": system.hidden_size,
+            "layers": system.decoder_layers,
+            "encoder_layers": system.encoder_layers,
+            "heads": system.heads,
+            "attention_layer": system.attention_layer or system.decoder_layers,
+            "attention_head": system.attention_head,
+        }
     if isinstance(system, EncDecConfig):
         return {
+            "system": system.name,
             "embedding": system.embedding_size,
             "hidden": system.hidden_size,
             "layers": system.layers,

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from ledeline.core.errors import ConfigError
 from ledeline.core.shipped import SHIPPED_NAME, model_folder
 from ledeline.inference.headliner import Headliner
-from ledeline.model.format.pack import CARD
+from ledeline.model.format.description import CARD
 from ledeline.server.app import create_app
 from ledeline.server.batcher import Batcher
 from ledeline.server.connection import Connection

@@ -9,7 +9,6 @@ Every text is first normalised by `clean`, exactly once. Then there are two prof
   that touches its neighbour carries the mark ``￭`` on that side.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -17,6 +16,7 @@ from itertools import chain
 from typing import Final, Protocol
 
 from ledeline.core.cache import BoundedCache
+from ledeline.core.patterns import lazy_pattern
 
 JOINER: Final = "\uffed"  # ￭; `clean` keeps it out of text, so it can only be our mark
 _MAX_CACHED_CHUNKS: Final = 2**19  # covers nearly all of a corpus in some 150 MB
@@ -32,8 +32,8 @@ _IGNORABLE = (
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_INVISIBLE = re.compile(f"[{_CONTROL}{_IGNORABLE}]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_INVISIBLE = lazy_pattern(f"[{_CONTROL}{_IGNORABLE}]")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
@@ -44,6 +44,8 @@ def clean(text: str) -> str:
     U+FFED, our joiner mark, becomes U+25A0, which looks alike; each run of white space becomes one
     space, with none at the ends. Cleaning a clean text changes nothing.
     """
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())  # the rest changes nothing
     if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _INVISIBLE.sub("", text)
@@ -210,7 +212,7 @@ HEADLINE_PUNCTUATION: Final = frozenset(
     ['"', "'", "''", "!", "=", "-", "--", ",", "?", ".", "``", "`", "-rrb-", "-llb-", "\\/"]
 )
 
-_DIGIT = re.compile(r"\d")
+_DIGIT = lazy_pattern(r"\d")
 
 # Typographic punctuation as the Treebank writes it.
 _FOLDED = str.maketrans(
@@ -239,11 +241,11 @@ _ABBREVIATIONS: Final = frozenset(
     ste. supt. tenn. tex. thu. thurs. tue. tues. univ. va. vs. vt. wash. wed. wis. wyo.
     """.split()
 )
-_DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")  # u.s. a.m. j. ph.d.
+_DOTTED = lazy_pattern(r"(?:[^\W\d_]{1,2}\.)*[^\W\d_]\.")  # u.s. a.m. j. ph.d.
 
 # A chunk of raw text is spread into words by these, in turn: pattern -> replacement.
 _TREEBANK: Final = tuple(
-    (re.compile(pattern), replacement)
+    (lazy_pattern(pattern), replacement)
     for pattern, replacement in (
         (r"(?<!\\)/", r"\\/"),
         (r"–(?=#)(?<=#–)", "-"),  # 10–12
@@ -260,7 +262,7 @@ _TREEBANK: Final = tuple(
     )
 )
 _CONTRACTIONS: Final = tuple(
-    (re.compile(pattern), replacement)
+    (lazy_pattern(pattern), replacement)
     for pattern, replacement in (
         (r"(?<=[^ ])(n't|'(?:s|re|ve|ll|d|m))(?= |$)", r" \1"),
         (r"(?<=[^ '])'(?= |$)", " '"),
@@ -268,7 +270,7 @@ _CONTRACTIONS: Final = tuple(
         (r"(?:^|(?<= ))`(?=[^ `])", "` "),
     )
 )
-_PLAIN = re.compile(r"[a-z#]+(?:-[a-z#]+)*\.?")  # most chunks: none of the above applies
+_PLAIN = lazy_pattern(r"[a-z#]+(?:-[a-z#]+)*\.?")  # most chunks: none of the above applies
 _ELISIONS: Final = frozenset(["'n'", "ol'", "d'", "l'", "o'"])  # rock 'n' roll, good ol' days
 _CLOSERS: Final = frozenset(["''", "'", "-rrb-", "-rsb-", "-rcb-"])
 
@@ -349,14 +351,14 @@ _MARKS = (
     r"\U0001f000-\U0001faff"
 )
 _SUFFIX = rf"(?:s|re|ve|ll|d|m|S|RE|VE|LL|D|M)(?![^{_MARKS}])"
-_PIECE = re.compile(
+_PIECE = lazy_pattern(
     rf"(?:[^\W\d_]\.){{2,}}"  # U.S.
     rf"|\d+(?:[.,:]\d+)+"  # 1,234.5
     rf"|['’]{_SUFFIX}"  # the end of Japan's
     rf"|[^{_MARKS}]+(?:['’](?!{_SUFFIX})[^{_MARKS}]+)*"  # don't, O'Neill
     rf"|."
 )
-_IS_WORD = re.compile(rf"[^{_MARKS}]")
+_IS_WORD = lazy_pattern(rf"[^{_MARKS}]")
 
 
 def _natural_words(chunk: str) -> tuple[str, ...]:

@@ -10,21 +10,22 @@ the printed forms ``text@@`` (more follows) and ``text`` are for people only, be
 itself end in ``@@``.
 """
 
-import hashlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Self
 
 from ledeline.core.cache import BoundedCache
 from ledeline.core.errors import DatasetError
 from ledeline.core.progress import Progress, no_progress
-from ledeline.text.bpe import WORD_END, SymbolPair, apply_merges, learn_merges
+from ledeline.text.bpe import WORD_END, SymbolPair, apply_merges
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>")
@@ -34,9 +35,6 @@ _MAX_CACHED_WORDS = 2**20
 FILES = _CODES_FILE, _DESCRIPTION_FILE = "codes.txt", "subwords.json"  # in a saved folder
 _CODES_HEADER = "#version: 0.2\n"
 _DESCRIPTION_VERSION = 1
-
-_Piece = tuple[str, bool]  # text, ends its word
-_Ids = npt.NDArray[np.unsignedinteger[Any]]
 
 
 class Subwords:
@@ -57,15 +55,35 @@ class Subwords:
         self.merges = tuple(merges)
         self.alphabet = "".join(sorted(set(alphabet)))
         self.unknown_words = tuple(unknown_words)
-        pieces = list(dict.fromkeys(self._vocabulary()))
-        self.types = SPECIALS + tuple(text + _CONTINUED * (not ends) for text, ends in pieces)
-        self._ids = {piece: number for number, piece in enumerate(pieces, len(SPECIALS))}
-        self._pieces = [("", False)] * len(SPECIALS) + pieces  # what each id adds to its word
-        self._pieces[UNK] = (SPECIALS[UNK], True)
-        # Reversed, so that a pair that was learned twice counts where it came first.
-        self._ranks = {pair: rank for rank, pair in reversed(list(enumerate(self.merges)))}
-        self.id_dtype = np.dtype("<u2" if len(self) <= 2**16 else "<u4")
+        learned = self._vocabulary()
+        self.types = SPECIALS + tuple(
+            [  # a symbol that does not end its word is its text
+                text + _CONTINUED if len(text) == len(one) else text
+                for one, text in learned.items()
+            ]
+        )
+        # What each id adds to its word, with `</w>` where it ends it.
+        self._symbols = ["", SPECIALS[UNK] + WORD_END, "", "", *learned]
+        self._typecode = "H" if len(self) <= 2**16 else "I"  # of arrays of ids: 16 or 32 bits
         self._cache = BoundedCache(self._encode_new_word, _MAX_CACHED_WORDS)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        """The id of each symbol."""
+        learned = self._symbols[len(SPECIALS) :]
+        return dict(zip(learned, range(len(SPECIALS), len(self)), strict=True))
+
+    @cached_property
+    def _ranks(self) -> dict[SymbolPair, int]:
+        """The place of each merge; a pair that was learned twice counts where it came first."""
+        return dict(zip(reversed(self.merges), range(len(self.merges))[::-1], strict=True))
+
+    @property
+    def id_dtype(self) -> "np.dtype[np.unsignedinteger[Any]]":
+        """The type of ids in arrays and files."""
+        import numpy as np  # here, so that text can be encoded without it
+
+        return np.dtype("<u2" if self._typecode == "H" else "<u4")
 
     @classmethod
     def learn(
@@ -78,6 +96,8 @@ class Subwords:
         progress: Progress = no_progress,
     ) -> Self:
         """Learn from word counts; characters rarer than ``min_character_count`` stay unknown."""
+        from ledeline.text.bpe_learning import learn_merges  # needs NumPy
+
         characters: Counter[str] = Counter()
         for word, count in counts.items():
             for character in word:
@@ -88,41 +108,53 @@ class Subwords:
     def __len__(self) -> int:
         return len(self.types)
 
-    def _vocabulary(self) -> Iterator[_Piece]:
-        for character in self.alphabet:
-            yield character, False
-            yield character, True
-        known = set(self.alphabet)
-        for symbol in map("".join, self.merges):
-            ends_word = symbol.endswith(WORD_END) and symbol != WORD_END
-            text = symbol.removesuffix(WORD_END) if ends_word else symbol
-            if known.issuperset(text):
-                yield text, ends_word
+    def _vocabulary(self) -> dict[str, str]:
+        """The symbols that have ids, of the characters and of merges of these, and their texts."""
+        characters = {text + end: text for text in self.alphabet for end in ("", WORD_END)}
+        symbols = ["".join(pair) for pair in self.merges]
+        # Like `_ends_word`, without a call for each.
+        ends = WORD_END
+        texts = [one[:-_END] if one.endswith(ends) and one != ends else one for one in symbols]
+        known, merged = set(self.alphabet), zip(symbols, texts, strict=True)
+        if known.issuperset("".join(texts)):  # as always, unless characters are too rare
+            return characters | dict(merged)
+        return characters | {one: text for one, text in merged if known.issuperset(text)}
 
     def segment(self, word: str) -> tuple[str, ...]:
         """Cut a word as subword-nmt does: ``@@`` ends every piece but the last."""
-        return tuple(text + _CONTINUED * (not ends) for text, ends in self._split(word))
+        *inner, last = self._split(word)
+        return (*(symbol + _CONTINUED for symbol in inner), last.removesuffix(WORD_END))
 
-    def _split(self, word: str) -> list[_Piece]:
+    def _split(self, word: str) -> list[str]:
+        """The symbols of a word; the last one ends in ``</w>``."""
         if not word:
             raise ValueError("a word needs at least one character")
-        symbols = apply_merges(word, self._ranks)
-        last = symbols.pop().removesuffix(WORD_END)
-        return [*((text, False) for text in symbols), (last, True)]
+        return apply_merges(word, self._ranks)
 
     def _encode_new_word(self, word: str) -> bytes:
         if word in self.unknown_words:
             ids = [UNK]
         else:
-            ids = [number for piece in self._split(word) for number in self._piece_ids(piece)]
-        return np.array(ids, self.id_dtype).tobytes()
+            *inner, last = self._split(word)
+            ids = [number for symbol in inner for number in self._inner_ids(symbol)]
+            ids += self._last_ids(last)
+        return array(self._typecode, ids).tobytes()
 
-    def _piece_ids(self, piece: _Piece) -> list[int]:
-        """Return the id of a piece, or those of its characters if it is not in the vocabulary."""
-        if piece in self._ids:
-            return [self._ids[piece]]
-        text, ends_word = piece
-        characters = [*((character, False) for character in text[:-1]), (text[-1], ends_word)]
+    def _inner_ids(self, symbol: str) -> list[int]:
+        """The id of a symbol inside a word, or those of its characters if it is not known.
+
+        There ``</w>`` is text, and so a symbol that ends in it is not the one that has an id.
+        """
+        if symbol in self._ids and not _ends_word(symbol):
+            return [self._ids[symbol]]
+        return [self._ids.get(character, UNK) for character in symbol]
+
+    def _last_ids(self, symbol: str) -> list[int]:
+        """The same for the symbol that ends a word."""
+        if symbol in self._ids:
+            return [self._ids[symbol]]
+        text = symbol.removesuffix(WORD_END)
+        characters = (*text[:-1], text[-1] + WORD_END)
         return [self._ids.get(character, UNK) for character in characters]
 
     def encode_word(self, word: str) -> tuple[int, ...]:
@@ -132,27 +164,31 @@ class Subwords:
     def encode(self, words: Iterable[str]) -> list[int]:
         """Return the ids of a text that is already split into words."""
         encoded = b"".join(map(self._cache.__getitem__, words))
-        return list(np.frombuffer(encoded, self.id_dtype).tolist())
+        return array(self._typecode, encoded).tolist()
 
     def encode_words(self, words: Iterable[str]) -> tuple[list[int], list[int]]:
         """Return the ids of a text that is split into words, and how many each word has."""
         encoded = list(map(self._cache.__getitem__, words))
-        size = self.id_dtype.itemsize
-        ids = np.frombuffer(b"".join(encoded), self.id_dtype).tolist()
-        return ids, [len(word) // size for word in encoded]
+        ids = array(self._typecode, b"".join(encoded))
+        return ids.tolist(), [len(word) // ids.itemsize for word in encoded]
 
-    def encode_lines(self, lines: Iterable[str]) -> tuple[_Ids, npt.NDArray[np.int64]]:
+    def encode_lines(
+        self, lines: Iterable[str]
+    ) -> "tuple[npt.NDArray[np.unsignedinteger[Any]], npt.NDArray[np.int64]]":
         """Return the ids of all lines in one array, and where each starts (and the last one ends).
 
         White space separates words. Ids are uint16, or uint32 if the vocabulary is too large.
         """
+        import numpy as np
+
         look_up, join = self._cache.__getitem__, b"".join
         encoded, starts = bytearray(), array("q", [0])
         for line in lines:
             encoded += join(map(look_up, line.split()))
             starts.append(len(encoded))
-        ids = np.frombuffer(encoded, self.id_dtype)
-        return ids, np.frombuffer(starts, np.int64) // self.id_dtype.itemsize
+        ids = np.frombuffer(encoded, np.dtype(self._typecode))
+        dtype = self.id_dtype
+        return ids.astype(dtype, copy=False), np.frombuffer(starts, np.int64) // dtype.itemsize
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Return the words; the inverse of ``encode``.
@@ -161,15 +197,16 @@ class Subwords:
         nothing. Pieces at the end that do not end a word make a word, too.
         """
         words: list[str] = []
-        text, pieces = "", self._pieces
+        text, symbols = "", self._symbols
         for number in ids:
-            if not 0 <= number < len(pieces):
+            if not 0 <= number < len(symbols):
                 raise ValueError(f"id {number} is not in a vocabulary of {len(self)} types")
-            more, ends_word = pieces[number]
-            text += more
-            if ends_word:
-                words.append(text)
+            symbol = symbols[number]
+            if _ends_word(symbol):
+                words.append(text + symbol[:-_END])
                 text = ""
+            else:
+                text += symbol
         return [*words, text] if text else words
 
     def word_ids(self, ids: Iterable[int]) -> list[int]:
@@ -180,12 +217,14 @@ class Subwords:
         word_ids, number = [], 0
         for piece in ids:
             word_ids.append(number)
-            number += self._pieces[piece][1]
+            number += _ends_word(self._symbols[piece])
         return word_ids
 
     def save(self, folder: Path) -> None:
         """Write ``codes.txt``, as subword-nmt does, and ``subwords.json`` with the rest."""
-        description = json.dumps(self._description(), ensure_ascii=False, indent=0)
+        description = json.dumps(
+            self._description(_sha256(self._codes())), ensure_ascii=False, indent=0
+        )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _CODES_FILE).write_bytes(self._codes())
         (folder / _DESCRIPTION_FILE).write_bytes(description.encode())
@@ -193,10 +232,10 @@ class Subwords:
     def _codes(self) -> bytes:
         return "".join([_CODES_HEADER, *(f"{a} {b}\n" for a, b in self.merges)]).encode()
 
-    def _description(self) -> dict[str, Any]:
+    def _description(self, codes_sha256: str) -> dict[str, Any]:
         return {
             "version": _DESCRIPTION_VERSION,
-            "codes_sha256": hashlib.sha256(self._codes()).hexdigest(),
+            "codes_sha256": codes_sha256,
             "alphabet": self.alphabet,
             "unknown_words": list(self.unknown_words),
             "types": list(self.types),
@@ -210,18 +249,35 @@ class Subwords:
             codes, description = codes_path.read_bytes(), json.loads(path.read_bytes())
             if description["version"] != _DESCRIPTION_VERSION:
                 raise _unusable(path, f"is not of version {_DESCRIPTION_VERSION}")
-            if description["codes_sha256"] != hashlib.sha256(codes).hexdigest():
+            found = _sha256(codes)
+            if description["codes_sha256"] != found:
                 raise _unusable(codes_path, f"is not the file that {path.name} describes")
-            pairs = (line.split(" ") for line in codes.decode().split("\n")[1:-1])
-            merges = [(left, right) for left, right in pairs]
+            header, *lines = codes.decode().split("\n")
+            rest = lines.pop()  # nothing, if the last line ends as it should
+            merges = [(left, right) for left, right in (line.split(" ") for line in lines)]
             subwords = cls(merges, description["alphabet"], description["unknown_words"])
         except OSError as error:
             raise _unusable(error.filename, f"cannot be read ({error.strerror})") from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, IndexError):
             raise _unusable(path, "is damaged") from None
-        if subwords._description() != description:
+        is_whole = header + "\n" == _CODES_HEADER and not rest
+        if not is_whole or subwords._description(found) != description:
             raise _unusable(path, f"does not agree with {codes_path.name}")
         return subwords
+
+
+_END = len(WORD_END)
+
+
+def _ends_word(symbol: str) -> bool:
+    """Whether a symbol is the last one of its word; the text ``</w>`` alone is not."""
+    return symbol.endswith(WORD_END) and len(symbol) > _END
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
 
 
 def _unusable(path: Path | str, reason: str) -> DatasetError:

@@ -56,7 +56,7 @@ def run(
             allow_unused=True,
         )
     named = zip(("states", "added", "weight", "bias"), gradients, strict=True)
-    found = {name: torch.zeros(1) if one is None else one for name, one in named}
+    found = {name: torch.zeros(1, device=DEVICE) if one is None else one for name, one in named}
     return {"sums": outputs[0].detach(), "normed": outputs[1].detach(), **found}
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from ledeline.core.errors import ModelError
 from ledeline.data.dataset import Batch, padded
-from ledeline.inference.attribution import teacher_force
+from ledeline.inference.traces import teacher_force
 from ledeline.model.build import build
 from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.layers.abs_encoders import SHORTEST, with_ends

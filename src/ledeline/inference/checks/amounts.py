@@ -4,6 +4,8 @@ import re
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from ledeline.core.patterns import lazy_pattern
+
 _UNITS: Final = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
@@ -81,7 +83,7 @@ _SMALL_WORDS: Final = "|".join(sorted(SMALL_NUMBERS, key=len, reverse=True))
 _FRACTION: Final = "thirds?|quarters?|fifths?|halves|half|fourths?|tenths?"
 _SCALE_WORDS: Final = "hundred|thousand|million|billion|trillion|crores?|lakhs?|dozen"
 
-_NUMBER: Final = re.compile(
+_NUMBER: Final = lazy_pattern(
     rf"""
     (?<![\w.])
     (?P<currency>(?:us|a|c)?\$|£|€|₹|¥|\b(?:rs\.?|inr|usd)\s?(?=\d))?
@@ -116,8 +118,8 @@ thirds fifths fourths tenths
 """.split()
 # Any number written in words has one of these.
 NUMBER_WORDS: Final = frozenset((*SMALL_NUMBERS, *_ORDINALS, *_SCALES, *_OTHER_WORDS))
-_AFTER: Final = re.compile(r"[\s-]?([a-z]+)", re.I)
-_BETWEEN: Final = re.compile(r"\s?(?:to|and|or|-|–|,)\s?")
+_AFTER: Final = lazy_pattern(r"[\s-]?([a-z]+)", re.I)
+_BETWEEN: Final = lazy_pattern(r"\s?(?:to|and|or|-|–|,)\s?")
 _SETS: Final = {
     "couple": 2,
     "both": 2,

@@ -27,6 +27,13 @@ _DECIMALS: Final = 4
 _FAR: Final = 30.0  # from 0, where a sigmoid is 0 or 1
 
 
+class BundledGenerator(NamedTuple):
+    """The bundled model, whose states the verifier knows."""
+
+    engine: Engine
+    tokenizer: Tokenizer
+
+
 class Checker:
     """Says how far ledes support headlines, and which words are doubtful.
 
@@ -46,14 +53,13 @@ class Checker:
         self._verifier, self._calibration = verifier, calibration
 
     @classmethod
-    def load(cls, generator: Engine | None = None) -> Self:
+    def load(cls, generator: BundledGenerator | None = None) -> Self:
         """The checker that comes with ledeline.
 
-        It needs the bundled model, and loads it unless an engine that runs it is given.
+        It needs the bundled model, and loads it unless it is given.
         """
-        verifier, calibration = _bundled_verifier()
-        tokenizer = Tokenizer.load(SHIPPED)
-        return cls(generator or bundled_engine(), tokenizer, verifier, calibration)
+        engine, tokenizer = generator or bundled_generator()
+        return cls(engine, tokenizer, *_bundled_verifier())
 
     def check(self, lede: str, headline: str) -> Check:
         """How far a lede supports a headline."""
@@ -193,11 +199,16 @@ def _shared_checker() -> Checker:
 
 
 @lru_cache(maxsize=1)
-def bundled_engine() -> Engine:
-    """The bundled model, whose states the verifier knows."""
+def bundled_generator() -> BundledGenerator:
+    """The bundled model, in int8."""
     bundle = read_engine_bundle(SHIPPED)
     assert bundle is not None
-    return bundle.model.engine("int8")
+    return BundledGenerator(bundle.model.engine("int8"), bundle.tokenizer)
+
+
+def bundled_engine() -> Engine:
+    """The same without its tokenizer."""
+    return bundled_generator().engine
 
 
 @lru_cache(maxsize=1)

@@ -1,14 +1,14 @@
 """Claims that the lede has no word for: deaths, arrests, victories, quotations that nobody said."""
 
-import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.pair_words import PairWords, stem_of
 
-_QUOTED: Final = re.compile(r"(?:^|[\s(:,])(['‘\"“](.+?)['’\"”])(?=$|[\s),:;.?!])")
+_QUOTED: Final = lazy_pattern(r"(?:^|[\s(:,])(['‘\"“](.+?)['’\"”])(?=$|[\s),:;.?!])")
 
 # What indirect speech changes: "he would" is "I will" in a quotation.
 _SPOKEN: Final = frozenset("i my me mine we our us will am is are".split())

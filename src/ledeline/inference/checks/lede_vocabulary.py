@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.amounts import SMALL_NUMBERS, Amount, is_year
 from ledeline.inference.checks.known_people import known_people, short_forms
 from ledeline.inference.checks.names_rule import reads_as_name
@@ -19,8 +20,8 @@ from ledeline.inference.checks.pair_words import Lede, stem_of
 from ledeline.inference.checks.place_names import places_around, places_meant
 from ledeline.text.tokenizer import Tokenizer
 
-_DIGIT: Final = re.compile(r"\d")
-_DIGITS: Final = re.compile(r"[\w.,]*\d[\w.,]*")
+_DIGIT: Final = lazy_pattern(r"\d")
+_DIGITS: Final = lazy_pattern(r"[\w.,]*\d[\w.,]*")
 _CONTINUED: Final = "@@"
 _SCALES: Final = (
     (1e3, ("k",)),
@@ -29,7 +30,7 @@ _SCALES: Final = (
     (1e12, ("tn", "trn", " trillion")),
 )
 _INDIAN_SCALES: Final = ((1e5, (" lakh",)), (1e7, (" crore", "cr")))
-_INDIAN: Final = re.compile(r"lakh|crore|\dcr\b", re.I)
+_INDIAN: Final = lazy_pattern(r"lakh|crore|\dcr\b", re.I)
 _ORDINALS: Final = ("st", "nd", "rd", "th")
 _SHORTEST: Final = 4  # letters of a name; shorter ones are often the end of a longer word
 _ALIKE: Final = 5  # letters that two forms of a name share

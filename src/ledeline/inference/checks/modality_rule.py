@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.pair_words import Lede, PairWords, Word
 
@@ -29,7 +30,7 @@ _LIGHT: Final = frozenset(
     his her their its him them the a an
     """.split()
 )
-_NO_FACT: Final = re.compile(
+_NO_FACT: Final = lazy_pattern(
     r"\?|\b(?:could|may|might|would|should|can|will|likely|expected|plan\w*|report\w*|alleg\w*"
     r"|accus\w*|charge[sd]?|suspect\w*|claim\w*|rumou?r\w*|if|whether|bid|calls?|urg\w*|wants?"
     r"|threat\w*|seek\w*|look\w*|eye[sd]?|fear\w*|possib\w*|potential\w*|probab\w*|believes?"

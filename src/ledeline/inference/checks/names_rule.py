@@ -1,20 +1,20 @@
 """A name or a place of the headline that the lede does not have."""
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.amounts import NUMBER_WORDS
 from ledeline.inference.checks.common_words import FIRST_NAMES, is_both, is_common
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.known_people import TITLES, known_people, short_forms
-from ledeline.inference.checks.pair_words import Lede, PairWords, Word, opens_sentence
+from ledeline.inference.checks.pair_words import Lede, PairWords, Word, form_of, opens_sentence
 from ledeline.inference.checks.place_names import is_place, places_around, places_meant
 from ledeline.text.function_words import FUNCTION_WORDS
 
 _PARTICLES: Final = frozenset("de da del der di du van von bin ibn al el la le dos st".split())
-_PARTS: Final = re.compile(r"[A-Z][a-z]+")
+_PARTS: Final = lazy_pattern(r"[A-Z][a-z]+")
 _NO_NAMES: Final = frozenset(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june
@@ -24,7 +24,6 @@ _NO_NAMES: Final = frozenset(
     govt dept rs opener
     """.split()
 )
-_NOWHERE: Final = Lede("")
 # Names that are made of common words; case alone does not show them at the start of a headline.
 _WORDS_AS_NAMES: Final = frozenset(
     tuple(name.split())
@@ -83,12 +82,14 @@ def _unknown_runs(pair: PairWords) -> Iterator[list[Word]]:
 
 
 def reads_as_name(text: str) -> bool:
-    """Whether a word is a name wherever it has a capital, also at the beginning of a sentence."""
-    pair = PairWords(_NOWHERE, f"He saw {text} again")
-    if len(pair.words) != 4 or not _is_unknown_name(pair.words[2], pair):
+    """Whether a word of letters is a name wherever it has a capital, also where a sentence begins.
+
+    So it is where the rule doubts it in the headline "He saw ... again" of a lede without words.
+    """
+    word = form_of(text)
+    if not word.capital or _is_no_name(word.low):
         return False
-    word = pair.words[2]
-    return is_place(word.low) or not is_both(word.stem)
+    return is_place(word.low) or not (is_common(word.low, word.stem) or is_both(word.stem))
 
 
 def _joins(last: Word, word: Word, pair: PairWords) -> bool:
@@ -115,17 +116,22 @@ def _doubt(pair: PairWords, run: list[Word]) -> Doubt:
 
 def _is_unknown_name(word: Word, pair: PairWords) -> bool:
     low = word.low
-    if len(low) < 2 or low in pair.lede.lows or _has_another_form(word, pair.lede):
+    if low in pair.lede.lows or _has_another_form(word, pair.lede):
         return False
     if not word.capital and not pair.lower_case:
         return False
-    if low in FUNCTION_WORDS or low in _NO_NAMES or low in TITLES or not low[0].isalpha():
+    if _is_no_name(low):
         return False
-    if low in NUMBER_WORDS:
-        return False
-    if "'" in low and low.partition("'")[0] in FUNCTION_WORDS:
-        return False  # he'll, they'd
     return _reads_as_a_name(word, pair) and not _is_supported(word, pair)
+
+
+def _is_no_name(low: str) -> bool:
+    """Whether a word is none by itself, whatever stands around it."""
+    if len(low) < 2 or not low[0].isalpha():
+        return True
+    if low in FUNCTION_WORDS or low in _NO_NAMES or low in TITLES or low in NUMBER_WORDS:
+        return True
+    return "'" in low and low.partition("'")[0] in FUNCTION_WORDS  # he'll, they'd
 
 
 def _has_another_form(word: Word, lede: Lede) -> bool:

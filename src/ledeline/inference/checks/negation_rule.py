@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.pair_words import Lede, PairWords, Word
 from ledeline.text.function_words import FUNCTION_WORDS
@@ -16,7 +17,7 @@ _NEGATORS: Final = frozenset(
 )
 _PLAIN: Final = frozenset("not no never without cannot neither nor nobody nothing none".split())
 # Any of these in a text says that something is not so, or may take the place of a not.
-_NEGATIVE: Final = re.compile(
+_NEGATIVE: Final = lazy_pattern(
     r"n['’]t\b|\b(?:no|not|never|without|cannot|neither|nor|none|nobody|nothing|fail\w*|refus\w*"
     r"|den(?:y|ies|ied|ying|ial)|declin\w*|reject\w*|un(?!i|der|til|to)\w+|ban\w*|block\w*|stop\w*"
     r"|against|lack\w*|less|miss\w*|few\w*|barely|hardly|rule[sd]? out|avoid\w*|free|instead"

@@ -3,21 +3,28 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.amounts import NUMBER_WORDS, Amount, amounts_of, is_year, with_ranges
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.inference.checks.pair_words import Lede, PairWords, stem_of
 
-_ABOUT: Final = re.compile(
+_ABOUT: Final = lazy_pattern(
     r"(?:\b(?:nearly|almost|about|around|some|roughly|approximately|more than|over|at least|up to"
     r"|under|less than|fewer than|close to|above|below|just|past|top[s]?|exceed[s]?)|~|>|<)\s*\W?$",
     re.I,
 )
-_FIRSTS: Final = frozenset(map(stem_of, "opening debut inaugural earliest maiden new".split()))
-_SCORE: Final = re.compile(r"\d[-–]\d")
-_DIGIT: Final = re.compile(r"\d")
+_FIRSTS: Final = "opening debut inaugural earliest maiden new"
+_SCORE: Final = lazy_pattern(r"\d[-–]\d")
+_DIGIT: Final = lazy_pattern(r"\d")
 _FAR: Final = 1.3  # times another number: not about the same
+
+
+@cache
+def _first_stems() -> frozenset[str]:
+    return frozenset(map(stem_of, _FIRSTS.split()))
 
 
 class LedeAmounts:
@@ -80,7 +87,7 @@ def _supported(amount: Amount, pair: PairWords, own: LedeAmounts) -> bool:
     return (
         _in_a_name(amount, pair)
         or (not unit and (value, "th") in own.values and _follows_word_of(pair, amount))
-        or (unit == "th" and value == 1 and not pair.lede.stems.isdisjoint(_FIRSTS))
+        or (unit == "th" and value == 1 and not pair.lede.stems.isdisjoint(_first_stems()))
     )
 
 

@@ -1,6 +1,5 @@
 """A lede and a headline in words with character offsets, made once for all rules."""
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
@@ -8,18 +7,19 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ledeline.core.cache import BoundedCache
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt, DoubtKind
 from ledeline.rouge.stem import irregular_forms, porter
 from ledeline.text.function_words import FUNCTION_WORDS
 
 # Initials with full stops (U.S.), words with inner apostrophes, numbers with their separators.
 # A hyphen parts words, so that "ex-minister" has its "ex".
-_WORD: Final = re.compile(r"(?:[^\W\d_]\.){2,}|[^\W_]+(?:[.,'’][^\W_]+)*")
-_OPENS_SENTENCE: Final = re.compile(r"[.:!?;|\"“‘–—]|(?<!\w)'")
+_WORD: Final = lazy_pattern(r"(?:[^\W\d_]\.){2,}|[^\W_]+(?:[.,'’][^\W_]+)*")
+_OPENS_SENTENCE: Final = lazy_pattern(r"[.:!?;|\"“‘–—]|(?<!\w)'")
 _CACHE: Final = 2**17  # word forms in memory
 
 
-class _Form(NamedTuple):
+class WordForm(NamedTuple):
     """What a word is without its place."""
 
     low: str  # in lower case, without accents and the possessive
@@ -42,7 +42,7 @@ class Word(NamedTuple):
     at: int  # which word of the text it is, from 0
 
 
-def _form(text: str) -> _Form:
+def _form(text: str) -> WordForm:
     plain = text.replace("’", "'")
     possessive = False
     if plain.endswith(("'s", "'S")):
@@ -53,7 +53,7 @@ def _form(text: str) -> _Form:
         low = "".join(char for char in low if not unicodedata.combining(char))
     if "." in low and not low[0].isdigit():
         low = low.replace(".", "")
-    return _Form(low, stem_of(low), text[0].isupper(), possessive)
+    return WordForm(low, stem_of(low), text[0].isupper(), possessive)
 
 
 def stem_of(low: str) -> str:
@@ -67,6 +67,11 @@ def stem_of(low: str) -> str:
 
 
 _FORMS: Final = BoundedCache(_form, _CACHE)
+
+
+def form_of(word: str) -> WordForm:
+    """What a word is without its place."""
+    return _FORMS[word]
 
 
 def words_of(text: str) -> list[Word]:

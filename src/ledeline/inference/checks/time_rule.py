@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ledeline.core.patterns import lazy_pattern
 from ledeline.inference.checks.doubt import Doubt
 from ledeline.inference.checks.pair_words import PairWords
 
@@ -20,7 +21,7 @@ _SHORT: Final = {
 }
 _CALENDAR: Final = {**{word: word for word in (*_DAYS, *_MONTHS)}, **_SHORT}
 _UNSURE: Final = frozenset(("march", "may", "mar", "sat", "sun", "wed", "jun", "august"))
-_PHRASE: Final = re.compile(
+_PHRASE: Final = lazy_pattern(
     r"\b(?:(?:last|next|this|past) (?:week|month|year|night|weekend|summer|winter|spring|autumn"
     r"|fall|season)|yesterday|tomorrow|overnight)\b",
     re.I,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder
 from ledeline.core.errors import ConfigError, CorpusError
@@ -20,8 +20,10 @@ from ledeline.inference.outputs.line_formats import (
     JsonTable,
     PlainLines,
 )
-from ledeline.inference.outputs.parquet import ParquetTable, journal_path
-from ledeline.inference.outputs.resumable_file import ResumableFile
+from ledeline.inference.outputs.resumable_file import ResumableFile, journal_path
+
+if TYPE_CHECKING:
+    from ledeline.inference.outputs.parquet import ParquetTable
 
 TABLES: Final = (".jsonl", ".csv", ".tsv", ".parquet")
 
@@ -36,7 +38,7 @@ def open_output(
     as_json: bool = False,
     resume: bool = False,
     progress: Progress = no_progress,
-) -> Iterator[ResumableFile | ParquetTable]:
+) -> "Iterator[ResumableFile | ParquetTable]":
     """Open a file for headlines, in the format that its name says, for one run at a time.
 
     A table gets the columns ``added``; by default that of the headlines, which ``column`` names.
@@ -119,8 +121,10 @@ def _check_exists(path: Path, *, resume: bool) -> None:
 
 def _opened(
     path: Path, given: Input, added: Sequence[AddedColumn], as_json: bool, progress: Progress
-) -> ResumableFile | ParquetTable:
+) -> "ResumableFile | ParquetTable":
     if is_table(path, as_json=as_json) and path.suffix.lower() == ".parquet":
+        from ledeline.inference.outputs.parquet import ParquetTable
+
         return ParquetTable(path, given, added)
     form = _format(path, given, added, as_json)
     if form.is_table and given.is_repeatable:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ledeline.core.atomic import atomic_write, hidden_path
+from ledeline.core.atomic import atomic_write
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import InvalidRow
 from ledeline.corpus.inputs import FileInput, Input
@@ -17,15 +17,10 @@ from ledeline.corpus.tables import BATCH_ROWS, parquet_error
 from ledeline.inference.outputs import RecordResult, ResumePoint
 from ledeline.inference.outputs.added_columns import AddedColumn, refuse_taken
 from ledeline.inference.outputs.line_formats import JournalLines
-from ledeline.inference.outputs.resumable_file import ResumableFile
+from ledeline.inference.outputs.resumable_file import ResumableFile, journal_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def journal_path(path: Path) -> Path:
-    """The journal of a table."""
-    return hidden_path(path, "partial.jsonl")
 
 
 class ParquetTable:

@@ -7,12 +7,17 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
-from ledeline.core.atomic import fsync
+from ledeline.core.atomic import fsync, hidden_path
 from ledeline.core.errors import CorpusError
 from ledeline.corpus import InvalidRow
 from ledeline.corpus.records import Record
 from ledeline.inference.outputs import RecordResult, ResumePoint
 from ledeline.inference.outputs.line_formats import Format
+
+
+def journal_path(path: Path) -> Path:
+    """Where the results lie until a table that cannot be appended to is written."""
+    return hidden_path(path, "partial.jsonl")
 
 
 class ResumableFile:

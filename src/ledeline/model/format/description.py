@@ -28,6 +28,7 @@ Storage: TypeAlias = Literal["float32", "float16", "int8"]
 
 WEIGHTS: Final = "model"  # .safetensors
 SYSTEM: Final = "system.toml"
+CARD: Final = "card.md"  # what a model is, for people
 BEST: Final = "best"  # in the folder of a run
 VERSION: Final = 3
 STORAGES: Final[dict[int, tuple[Storage, ...]]] = {  # by the version of the format

@@ -9,6 +9,7 @@ from ledeline.core.errors import LedelineError, ModelError
 from ledeline.core.installed_models import InstalledModel, installed_models, refuse_unusable
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.model.format.description import (
+    CARD,
     SYSTEM,
     WEIGHTS,
     Storage,
@@ -16,7 +17,6 @@ from ledeline.model.format.description import (
     title,
 )
 from ledeline.model.format.model_folder import read_system
-from ledeline.model.format.pack import CARD
 from ledeline.model.format.weights import count_weights
 from ledeline.text.subwords import FILES as SUBWORD_FILES
 

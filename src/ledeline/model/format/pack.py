@@ -6,21 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.toml import to_toml
 from ledeline.core.atomic import exclusive_lock, explain_full_disk, make_folder, staging_folder
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import model_folder
-from ledeline.model.format.description import SYSTEM, WEIGHTS, Storage
+from ledeline.model.format.description import CARD, SYSTEM, WEIGHTS, Storage
 from ledeline.model.format.model_folder import ModelBundle, load_model, write_description
 from ledeline.model.format.weights import write_weights
 from ledeline.model.system_config import SystemConfig
 from ledeline.text.subwords import FILES as SUBWORD_FILES
 from ledeline.text.tokenizer import MODEL_FILE
-
-CARD: Final = "card.md"
 
 
 class PackedModel(NamedTuple):

@@ -17,10 +17,10 @@ from ledeline import __version__
 from ledeline.core.errors import ModelError
 from ledeline.core.installed_models import FOLDER, GROUP
 from ledeline.core.shipped import SHIPPED_NAME, model_folder
-from ledeline.model.format.description import Storage
+from ledeline.model.format.description import CARD, Storage
 from ledeline.model.format.model_folder import load_model
 from ledeline.model.format.model_summary import ModelSummary, summarize_model
-from ledeline.model.format.pack import CARD, copy_model, new_folder, pack, read_card
+from ledeline.model.format.pack import copy_model, new_folder, pack, read_card
 
 PackageStorage: TypeAlias = Storage | Literal["keep"]
 

@@ -5,7 +5,7 @@
 
 static int make_room(const Follow *follow, Followed *one) {
     size_t steps = (size_t)one->length + 1, width = (size_t)follow->lengths[one->source];
-    size_t h = (size_t)follow->model->sizes.hidden;
+    size_t h = (size_t)follow->model->size;
     one->logs = malloc(steps * sizeof *one->logs);
     one->states = malloc(steps * h * sizeof *one->states);
     if (!follow->explain) return one->logs && one->states;
@@ -20,13 +20,14 @@ static int start(Follow *follow, float *first) {
     Size total = 0, at = 0, size = state_size(model);
     for (Size n = 0; n < follow->num_sources; n++) total += follow->lengths[n];
     int32_t *ids = malloc(((size_t)total + 1) * sizeof *ids);
-    if (!ids) return 0;
-    for (Size n = 0; n < follow->num_sources; n++) {
+    Memory **memories = malloc(((size_t)follow->num_sources + 1) * sizeof *memories);
+    int good = ids && memories;
+    for (Size n = 0; good && n < follow->num_sources; at += follow->lengths[n++]) {
         memcpy(ids + at, follow->sources[n], (size_t)follow->lengths[n] * sizeof *ids);
-        at += follow->lengths[n];
+        memories[n] = &follow->seen[n];
     }
-    int good = encode_sources(model, ids, follow->lengths, follow->num_sources, follow->memories, first, &follow->work);
-    free(ids);
+    good = good && encode_sources(model, ids, follow->lengths, follow->num_sources, memories, first, &follow->work);
+    free(ids), free(memories);
     for (Size n = 0; good && n < follow->number; n++)
         memcpy(follow->before + n * size, first + follow->headlines[n].source * size,
                (size_t)size * sizeof(float));
@@ -42,20 +43,14 @@ int follow_init(Follow *follow, const Model *model, int32_t **sources, Size *len
     size_t size = (size_t)state_size(model) * sizeof(float);
     float *first = malloc((size_t)num_sources * size + 1);
     follow->before = malloc((size_t)number * size + 1);
-    follow->memories = calloc((size_t)num_sources + 1, sizeof *follow->memories);
     follow->seen = calloc((size_t)num_sources + 1, sizeof *follow->seen);
-    int good = first && follow->before && follow->memories && follow->seen;
-    for (Size n = 0; good && n < num_sources; n++) {
-        Size floats = lengths[n] * model->key.stride;
-        follow->memories[n] = malloc(2 * (size_t)floats * sizeof(float) + 1);
-        follow->seen[n] = (Memory){lengths[n], follow->memories[n], follow->memories[n] + floats};
-        good = follow->memories[n] != NULL;
-    }
+    int good = first && follow->before && follow->seen;
+    for (Size n = 0; good && n < num_sources; n++) good = memory_init(model, &follow->seen[n], lengths[n]);
     for (Size n = 0; good && n < number; n++) {
         good = make_room(follow, &headlines[n]);
         if (headlines[n].length > follow->longest) follow->longest = headlines[n].length;
     }
-    good = good && (!number || start(follow, first));
+    good = good && (!num_sources || start(follow, first));
     free(first);
     return good;
 }
@@ -63,13 +58,13 @@ int follow_init(Follow *follow, const Model *model, int32_t **sources, Size *len
 void follow_release(Follow *follow) {
     for (Size n = 0; n < follow->num_sources; n++) {
         free(follow->sources[n]);
-        if (follow->memories) free(follow->memories[n]);
+        if (follow->seen) memory_release(&follow->seen[n]);
     }
     for (Size n = 0; n < follow->number; n++) {
         Followed *one = &follow->headlines[n];
         free(one->ids), free(one->logs), free(one->states), free(one->attention), free(one->predictions);
     }
-    free(follow->sources), free(follow->lengths), free(follow->memories), free(follow->seen);
+    free(follow->sources), free(follow->lengths), free(follow->seen);
     free(follow->before), free(follow->headlines);
     work_release(&follow->work);
     memset(follow, 0, sizeof *follow);
@@ -92,7 +87,7 @@ static int predict(Follow *follow, const Followed *one, const float *state, floa
 /* What is kept of a headline's step. */
 static int look(Follow *follow, Followed *one, const float *state, float *values) {
     const Model *model = follow->model;
-    Size h = model->sizes.hidden, j = follow->steps;
+    Size h = model->size, j = follow->steps;
     memcpy(one->states + j * h, state, (size_t)h * sizeof *state);
     if (!logits(model, &model->output, state, 1, values, &follow->work)) return 0;
     one->logs[j] = values[word_at(one, j)] - model->kernels->log_sum_exp(values, model->sizes.vocabulary);

@@ -21,8 +21,7 @@ typedef struct {
     int explain, running;
     int32_t **sources;
     Size *lengths;
-    float **memories;
-    Memory *seen;
+    Memory *seen; /* of each source */
     float *before;
     Followed *headlines;
     Work work;

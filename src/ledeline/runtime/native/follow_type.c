@@ -100,7 +100,7 @@ static PyObject *headline(PyObject *self, PyObject *number) {
         return PyErr_SetString(PyExc_ValueError, "there is no such headline yet"), NULL;
     const Followed *one = &own->follow.headlines[n];
     Size steps = one->length + 1, width = own->follow.lengths[one->source];
-    return Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * own->follow.model->sizes.hidden),
+    return Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * own->follow.model->size),
                          floats(one->attention, steps * width), floats(one->predictions, steps * width));
 }
 
@@ -112,7 +112,7 @@ static PyObject *values(PyObject *self, PyObject *number) {
     if (!own->made || source < 0 || source >= own->follow.num_sources)
         return PyErr_SetString(PyExc_ValueError, "there is no such source"), NULL;
     const Memory *memory = &own->follow.seen[source];
-    Size h = own->follow.model->sizes.hidden, stride = own->follow.model->key.stride;
+    Size h = own->follow.model->size, stride = memory->stride;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
     for (Size i = 0; bytes && i < memory->length; i++)
         memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));

@@ -1,18 +1,28 @@
 /* Products of levels, in the way that INT8_... names. Included by kernels_body.h.
 
-   Rows are multiplied with GROUP outputs at a time, some rows at once so that a weight that was
-   loaded is used several times. */
+   Some rows are multiplied with GROUP outputs or more at a time, so that a weight that was loaded is
+   used several times. Sums stay in registers and leave them as floats: sum * scale * step + bias. */
+
+/* Where a block of outputs goes, and what makes floats of its sums. */
+typedef struct {
+    const int32_t *row_sums;
+    const float *scales, *bias, *steps; /* steps[0] if `one_step` */
+    int one_step;
+    float *outputs;
+    Size stride;
+} NAME(Outputs);
 
 #if defined(INT8_VNNI)
 
+#define MOST_ROWS 12
+
 /* Levels become unsigned by adding 128; 128 times the sum of a row of weights is subtracted. */
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int32_t *row_sums,
-                                                  const uint8_t *levels, Size k, int32_t *sums,
-                                                  Size stride, const int rows, const int groups) {
-    __m512i acc[24];
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const uint8_t *levels, Size k,
+                                                  NAME(Outputs) to, const int rows, const int groups) {
+    __m512i acc[MOST_ROWS * 2];
     for (int i = 0; i < rows * groups; i++) acc[i] = _mm512_setzero_si512();
     for (Size i = 0; i < k; i += QUAD) {
-        __m512i w[4];
+        __m512i w[2];
         for (int g = 0; g < groups; g++) w[g] = _mm512_loadu_si512(weights + (g * k + i) * GROUP);
         for (int r = 0; r < rows; r++) {
             int32_t quad;
@@ -23,20 +33,25 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
         }
     }
     for (int g = 0; g < groups; g++) {
-        __m512i zero = _mm512_slli_epi32(_mm512_loadu_si512(row_sums + g * GROUP), 7);
-        for (int r = 0; r < rows; r++)
-            _mm512_storeu_si512(sums + r * stride + g * GROUP,
-                                _mm512_sub_epi32(acc[r * groups + g], zero));
+        __m512i zero = _mm512_slli_epi32(_mm512_loadu_si512(to.row_sums + g * GROUP), 7);
+        __m512 scale = _mm512_loadu_ps(to.scales + g * GROUP), bias = _mm512_loadu_ps(to.bias + g * GROUP);
+        for (int r = 0; r < rows; r++) {
+            __m512 sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(acc[r * groups + g], zero));
+            __m512 step = _mm512_set1_ps(to.steps[to.one_step ? 0 : r]);
+            sum = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(sum, scale), step), bias);
+            _mm512_storeu_ps(to.outputs + r * to.stride + g * GROUP, sum);
+        }
     }
 }
 
 #elif defined(INT8_AVXVNNI)
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int32_t *row_sums,
-                                                  const uint8_t *levels, Size k, int32_t *sums,
-                                                  Size stride, const int rows, const int groups) {
+#define MOST_ROWS 6
+
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const uint8_t *levels, Size k,
+                                                  NAME(Outputs) to, const int rows, const int groups) {
     (void)groups;
-    __m256i acc[12];
+    __m256i acc[MOST_ROWS * 2];
     for (int i = 0; i < rows * 2; i++) acc[i] = _mm256_setzero_si256();
     for (Size i = 0; i < k; i += QUAD) {
         __m256i low = _mm256_loadu_si256((const __m256i *)(weights + i * GROUP));
@@ -50,53 +65,61 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
         }
     }
     for (int half = 0; half < 2; half++) {
-        __m256i zero =
-            _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)(row_sums + 8 * half)), 7);
-        for (int r = 0; r < rows; r++)
-            _mm256_storeu_si256((__m256i *)(sums + r * stride + 8 * half),
-                                _mm256_sub_epi32(acc[2 * r + half], zero));
+        __m256i zero = _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)(to.row_sums + 8 * half)), 7);
+        __m256 scale = _mm256_loadu_ps(to.scales + 8 * half), bias = _mm256_loadu_ps(to.bias + 8 * half);
+        for (int r = 0; r < rows; r++) {
+            __m256 sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(acc[2 * r + half], zero));
+            __m256 step = _mm256_set1_ps(to.steps[to.one_step ? 0 : r]);
+            sum = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(sum, scale), step), bias);
+            _mm256_storeu_ps(to.outputs + r * to.stride + 8 * half, sum);
+        }
     }
 }
 
 #elif defined(INT8_AVX2)
 
-/* Levels are widened to 16 bits: products of 8 bits would saturate. A register of sums has two
+#define MOST_ROWS 3
+
+/* Levels and weights have 16 bits here: products of 8 bits would saturate. A register of sums has two
    halves of each of 4 outputs, which are added at the end. */
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int32_t *row_sums,
-                                                  const int16_t *levels, Size k, int32_t *sums,
-                                                  Size stride, const int rows, const int groups) {
-    (void)row_sums, (void)groups;
-    __m256i acc[12];
+static inline ALWAYS_INLINE void NAME(int8_block)(const void *weights, const int16_t *levels, Size k,
+                                                  NAME(Outputs) to, const int rows, const int is_wide) {
+    __m256i acc[MOST_ROWS * 4];
     for (int i = 0; i < rows * 4; i++) acc[i] = _mm256_setzero_si256();
     for (Size i = 0; i < k; i += QUAD) {
-        __m256i x[3];
+        __m256i x[MOST_ROWS];
         for (int r = 0; r < rows; r++) {
             int64_t quad;
             memcpy(&quad, levels + r * k + i, sizeof quad);
             x[r] = _mm256_set1_epi64x(quad);
         }
         for (int q = 0; q < 4; q++) {
-            __m256i w = _mm256_cvtepi8_epi16(
-                _mm_loadu_si128((const __m128i *)(weights + i * GROUP + q * 16)));
+            __m256i w = is_wide ? _mm256_load_si256((const __m256i *)weights + i + q)
+                                : _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)weights + i + q));
             for (int r = 0; r < rows; r++)
-                acc[4 * r + q] = _mm256_add_epi32(acc[4 * r + q], _mm256_madd_epi16(x[r], w));
+                acc[4 * r + q] = _mm256_add_epi32(acc[4 * r + q], _mm256_madd_epi16(w, x[r]));
         }
     }
-    for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++) {
+    for (int half = 0; half < 2; half++) {
+        __m256 scale = _mm256_loadu_ps(to.scales + 8 * half), bias = _mm256_loadu_ps(to.bias + 8 * half);
+        for (int r = 0; r < rows; r++) {
             __m256i both = _mm256_hadd_epi32(acc[4 * r + 2 * half], acc[4 * r + 2 * half + 1]);
-            both = _mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0));
-            _mm256_storeu_si256((__m256i *)(sums + r * stride + 8 * half), both);
+            __m256 sum = _mm256_cvtepi32_ps(_mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0)));
+            __m256 step = _mm256_set1_ps(to.steps[to.one_step ? 0 : r]);
+            sum = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(sum, scale), step), bias);
+            _mm256_storeu_ps(to.outputs + r * to.stride + 8 * half, sum);
         }
+    }
 }
 
 #elif defined(INT8_DOTPROD)
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int32_t *row_sums,
-                                                  const int8_t *levels, Size k, int32_t *sums,
-                                                  Size stride, const int rows, const int groups) {
-    (void)row_sums, (void)groups;
-    int32x4_t acc[16];
+#define MOST_ROWS 4
+
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *levels, Size k,
+                                                  NAME(Outputs) to, const int rows, const int groups) {
+    (void)groups;
+    int32x4_t acc[MOST_ROWS * 4];
     for (int i = 0; i < rows * 4; i++) acc[i] = vdupq_n_s32(0);
     for (Size i = 0; i < k; i += QUAD)
         for (int r = 0; r < rows; r++) {
@@ -107,79 +130,110 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
                 acc[4 * r + q] = vdotq_s32(acc[4 * r + q], vld1q_s8(weights + i * GROUP + q * 16), x);
         }
     for (int r = 0; r < rows; r++)
-        for (int q = 0; q < 4; q++) vst1q_s32(sums + r * stride + 4 * q, acc[4 * r + q]);
+        for (int q = 0; q < 4; q++) {
+            float32x4_t step = vdupq_n_f32(to.steps[to.one_step ? 0 : r]);
+            float32x4_t sum = vmulq_f32(vcvtq_f32_s32(acc[4 * r + q]), vld1q_f32(to.scales + 4 * q));
+            sum = vaddq_f32(vmulq_f32(sum, step), vld1q_f32(to.bias + 4 * q));
+            vst1q_f32(to.outputs + r * to.stride + 4 * q, sum);
+        }
 }
 
 #else
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int32_t *row_sums,
-                                                  const int8_t *levels, Size k, int32_t *sums,
-                                                  Size stride, const int rows, const int groups) {
-    (void)row_sums, (void)groups, (void)rows, (void)stride;
+#define MOST_ROWS 1
+
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *levels, Size k,
+                                                  NAME(Outputs) to, const int rows, const int groups) {
+    (void)rows, (void)groups;
     int32_t acc[GROUP] = {0};
     for (Size i = 0; i < k; i += QUAD)
         for (int l = 0; l < GROUP; l++)
             for (int j = 0; j < QUAD; j++)
                 acc[l] += levels[i + j] * weights[i * GROUP + l * QUAD + j];
-    memcpy(sums, acc, sizeof acc);
+    for (int l = 0; l < GROUP; l++) to.outputs[l] = (float)acc[l] * to.scales[l] * to.steps[0] + to.bias[l];
 }
 
 #endif
 
-static void NAME(int8_product)(const int8_t *weights, const int32_t *row_sums, const int8_t *levels,
-                               Size rows, Size k, Size m, int32_t *sums, Size stride, void *scratch) {
 #if defined(INT8_VNNI) || defined(INT8_AVXVNNI)
-    uint8_t *x = scratch;
-    for (Size i = 0; i < rows * k; i++) x[i] = (uint8_t)(levels[i] + 128);
+typedef uint8_t NAME(Level);
+#define AS_LEVEL(level) ((uint8_t)((level) + 128))
 #elif defined(INT8_AVX2)
-    int16_t *x = scratch;
-    for (Size i = 0; i < rows * k; i++) x[i] = levels[i];
+typedef int16_t NAME(Level);
+#define AS_LEVEL(level) (level)
+#else
+typedef int8_t NAME(Level);
+#define AS_LEVEL(level) (level)
+#endif
+
+/* Rows with a group of outputs or with two, in blocks of at most MOST_ROWS, all of about one size.
+   `kind` is how many groups, or for AVX2 whether the weights have 16 bits. */
+static inline ALWAYS_INLINE void NAME(int8_rows)(const void *weights, const NAME(Level) *levels, Size rows,
+                                                 Size k, NAME(Outputs) to, const int kind) {
+    Size left = (rows + MOST_ROWS - 1) / MOST_ROWS;
+    for (Size n = 0; n < rows; left--) {
+        Size some = (rows - n + left - 1) / left;
+        const NAME(Level) *from = levels + n * k;
+        switch (some) {
+#define CASE(number) case number: NAME(int8_block)(weights, from, k, to, number, kind); break;
+#if MOST_ROWS == 12
+            CASE(12) CASE(11) CASE(10) CASE(9) CASE(8) CASE(7)
+#endif
+#if MOST_ROWS >= 6
+            CASE(6) CASE(5)
+#endif
+#if MOST_ROWS >= 4
+            CASE(4)
+#endif
+#if MOST_ROWS >= 3
+            CASE(3) CASE(2)
+#endif
+            CASE(1)
+#undef CASE
+        }
+        n += some, to.outputs += some * to.stride;
+        if (!to.one_step) to.steps += some;
+    }
+}
+
+static void NAME(int8_product)(const Linear *layer, const int8_t *levels, Size rows, const float *steps,
+                               int one_step, float *outputs, void *scratch) {
+    Size k = layer->width, groups = layer->stride / GROUP, g = 0;
+#if defined(INT8_VNNI) || defined(INT8_AVXVNNI) || defined(INT8_AVX2)
+    NAME(Level) *x = scratch;
+    for (Size i = 0; i < rows * k; i++) x[i] = AS_LEVEL(levels[i]);
 #else
     const int8_t *x = levels;
     (void)scratch;
 #endif
+    NAME(Outputs) to = {layer->row_sums, layer->scales, layer->bias, steps, one_step, outputs, layer->stride};
+#if defined(INT8_AVX2)
+    __m256i *wide = (__m256i *)(((uintptr_t)(x + rows * k) + 63) / 64 * 64);
+#endif
+    while (g < groups) {
+        const int8_t *w = layer->levels + g * GROUP * k;
+        to.row_sums = layer->row_sums + g * GROUP, to.scales = layer->scales + g * GROUP;
+        to.bias = layer->bias + g * GROUP, to.outputs = outputs + g * GROUP;
 #if defined(INT8_VNNI)
-    for (Size g = 0; g < m / GROUP;) {
-        int groups = m / GROUP - g >= 4 ? 4 : 1;
-        const int8_t *w = weights + g * GROUP * k;
-        const int32_t *s = row_sums + g * GROUP;
-        int32_t *out = sums + g * GROUP;
-        Size n = 0;
-        if (groups == 4) {
-            for (; n + 6 <= rows; n += 6)
-                NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 6, 4);
-            for (; n + 2 <= rows; n += 2)
-                NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 2, 4);
-            for (; n < rows; n++)
-                NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 1, 4);
-        } else {
-            for (; n + 8 <= rows; n += 8)
-                NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 8, 1);
-            for (; n < rows; n++)
-                NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 1, 1);
+        if (g + 2 <= groups) {
+            NAME(int8_rows)(w, x, rows, k, to, 2);
+            g += 2;
+            continue;
         }
-        g += groups;
-    }
+#endif
+#if defined(INT8_AVX2)
+        if (rows > MOST_ROWS) {
+            for (Size i = 0; i < k; i++)
+                _mm256_store_si256(wide + i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w + i)));
+            NAME(int8_rows)(wide, x, rows, k, to, 1);
+        } else
+            NAME(int8_rows)(w, x, rows, k, to, 0);
 #else
-    for (Size g = 0; g < m / GROUP; g++) {
-        const int8_t *w = weights + g * GROUP * k;
-        const int32_t *s = row_sums + g * GROUP;
-        int32_t *out = sums + g * GROUP;
-        Size n = 0;
-#if defined(INT8_AVXVNNI)
-        for (; n + 6 <= rows; n += 6)
-            NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 6, 1);
-        for (; n + 2 <= rows; n += 2)
-            NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 2, 1);
-#elif defined(INT8_AVX2)
-        for (; n + 3 <= rows; n += 3)
-            NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 3, 1);
-#elif defined(INT8_DOTPROD)
-        for (; n + 4 <= rows; n += 4)
-            NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 4, 1);
+        NAME(int8_rows)(w, x, rows, k, to, 1);
 #endif
-        for (; n < rows; n++)
-            NAME(int8_block)(w, s, x + n * k, k, out + n * stride, stride, 1, 1);
+        g++;
     }
-#endif
 }
+
+#undef AS_LEVEL
+#undef MOST_ROWS

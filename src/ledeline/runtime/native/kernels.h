@@ -23,21 +23,29 @@ typedef ptrdiff_t Size; /* of a row or a list, or a place in it; as wide as a po
 
 typedef enum { KIND_PORTABLE, KIND_AVX2, KIND_AVXVNNI, KIND_AVX512, KIND_VNNI, KIND_DOTPROD, NUM_KINDS } Kind;
 
+/* x W^T + b. In int8, x has levels; else floats. Both are `width` apart, and 0 behind their K values.
+   Levels are packed as [M / 16][K / 4][16][4], floats as [M / 16][K][16]. */
+typedef struct {
+    int int8;
+    Size k, m;          /* inputs, outputs */
+    Size width, stride; /* K rounded up to QUAD, M rounded up to GROUP */
+    const int8_t *levels;
+    const int32_t *row_sums; /* (M): the sum of each output's levels */
+    const float *weights, *scales, *bias;
+} Linear;
+
+#define INT8_SCRATCH(rows, k) (((size_t)(rows) + GROUP) * (size_t)(k) * 2 + 64)
+
 typedef struct {
     const char *name;
-    /* A product of levels: weights are packed as [M / 16][K / 4][16][4], rows are K levels each, K a
-       multiple of 4. Writes (rows, M) sums to `sums`, whose rows are `stride` apart. row_sums (M) are
-       the sums of each output's weights. `scratch` has room for rows * K * 2 bytes. */
-    void (*int8_product)(const int8_t *weights, const int32_t *row_sums, const int8_t *levels,
-                         Size rows, Size k, Size m, int32_t *sums, Size stride, void *scratch);
+    /* Levels (rows, K) -> floats (rows, M) of a layer in int8: sum * scales[m] * steps[row] + bias[m];
+       `steps` has one value for all rows if `one_step`. `scratch` has room for INT8_SCRATCH bytes. */
+    void (*int8_product)(const Linear *layer, const int8_t *levels, Size rows, const float *steps,
+                         int one_step, float *outputs, void *scratch);
     /* The same in floats: weights are packed as [M / 16][K][16]; a sum goes from the first value to
        the last. */
     void (*float_product)(const float *weights, const float *values, Size rows, Size k, Size m,
                           float *sums, Size stride);
-    /* sums -> floats: sum * scales[m] * steps[row] + bias[m]; `steps` has one value for all rows if
-       `one_step`. In place: a float takes the place of its sum. */
-    void (*rescale)(int32_t *sums, Size rows, Size m, Size stride, const float *scales,
-                    const float *steps, int one_step, const float *bias);
     /* values times per_unit, rounded, cut off at 127. */
     void (*quantize)(const float *values, int8_t *levels, Size number, float per_unit);
     void (*cell)(const float *gates, float *hidden, float *cells, Size size); /* in place */

@@ -6,7 +6,7 @@
 
 /* e^x, with a relative error below 2e-7; the polynomial is the best of its degree for |r| < ln 2 / 2 */
 static inline float NAME(exp)(float x) {
-    x = x < -87.0f ? -87.0f : x;
+    x = x > -87.0f ? x : -87.0f; /* also what is no number */
     x = x > 88.0f ? 88.0f : x;
     float shifted = x * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: its last bits are the nearest integer */
     float n = shifted - 12582912.0f;
@@ -53,20 +53,6 @@ static void NAME(float_product)(const float *weights, const float *values, Size 
             NAME(float_block)(w, values + n * k, k, sums + n * stride + g * GROUP, stride, 4);
         for (; n < rows; n++)
             NAME(float_block)(w, values + n * k, k, sums + n * stride + g * GROUP, stride, 1);
-    }
-}
-
-static void NAME(rescale)(int32_t *sums, Size rows, Size m, Size stride, const float *restrict scales,
-                          const float *steps, int one_step, const float *restrict bias) {
-    for (Size n = 0; n < rows; n++) {
-        int32_t *row = sums + n * stride;
-        float step = steps[one_step ? 0 : n];
-        for (Size i = 0; i < m; i++) {
-            union { int32_t sum; float value; } one;
-            one.sum = row[i];
-            one.value = (float)one.sum * scales[i] * step + bias[i];
-            row[i] = one.sum;
-        }
     }
 }
 
@@ -197,7 +183,7 @@ static void NAME(layer_norm)(const float *restrict values, const float *restrict
 }
 
 static const Kernels NAME(kernels) = {
-    KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(rescale),  NAME(quantize),
+    KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(quantize),
     NAME(cell),        NAME(add),          NAME(gate),          NAME(tanh_add), NAME(dot),
     NAME(add_scaled),  NAME(softmax),      NAME(log_sum_exp),   NAME(highest),  NAME(above),
     NAME(layer_norm),

@@ -296,15 +296,12 @@ int apply(const Kernels *kernels, const Linear *layer, const void *inputs, Size 
         for (Size n = 0; n < rows; n++) kernels->add(outputs + n * layer->stride, layer->bias, layer->stride);
         return 1;
     }
-    void *wide = room(scratch, (size_t)CHUNK * (size_t)layer->width * 2);
+    void *wide = room(scratch, INT8_SCRATCH(CHUNK, layer->width));
     if (!wide) return 0;
     for (Size n = 0; n < rows; n += CHUNK) {
         Size some = rows - n < CHUNK ? rows - n : CHUNK;
-        int32_t *sums = (int32_t *)(outputs + n * layer->stride);
-        kernels->int8_product(layer->levels, layer->row_sums, (const int8_t *)inputs + n * layer->width,
-                              some, layer->width, layer->stride, sums, layer->stride, wide);
-        kernels->rescale(sums, some, layer->stride, layer->stride, layer->scales,
-                         one_step ? steps : steps + n, one_step, layer->bias);
+        kernels->int8_product(layer, (const int8_t *)inputs + n * layer->width, some,
+                              one_step ? steps : steps + n, one_step, outputs + n * layer->stride, wide);
     }
     return 1;
 }

@@ -33,16 +33,6 @@ typedef struct Block {
 void *keep(Block **blocks, size_t size); /* zeroed and aligned; NULL if there is no memory */
 void release(Block **blocks);
 
-/* x W^T + b. In int8, x has levels; else floats. Both are `width` apart, and 0 behind their K values. */
-typedef struct {
-    int int8;
-    Size k, m;          /* inputs, outputs */
-    Size width, stride; /* K rounded up to QUAD, M rounded up to GROUP */
-    const int8_t *levels;
-    const int32_t *row_sums;
-    const float *weights, *scales, *bias;
-} Linear;
-
 /* Some of the columns of a matrix `name`, or its transpose, and a bias (or NULL) as a layer. Stored
    levels are used as they are; `part` says which column of the scales belongs to these columns. */
 typedef struct {

@@ -1,5 +1,7 @@
 #include "model.h"
 
+#include "transformer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,24 +45,42 @@ static int decoder_layers(Model *model, Tensors *tensors) {
     return 1;
 }
 
-static int other_layers(Model *model, Tensors *tensors) {
+/* A layer that is wanted or not, and where its weights are. */
+typedef struct {
+    int wanted;
+    Linear *layer;
+    LayerSource source;
+} Wanted;
+
+static int make_wanted(Model *model, Tensors *tensors, const Wanted *all, size_t number) {
+    for (size_t i = 0; i < number; i++)
+        if (all[i].wanted && !make_linear(all[i].layer, tensors, &model->blocks, all[i].source, model->int8))
+            return 0;
+    return 1;
+}
+
+static int attention_layers(Model *model, Tensors *tensors) {
     Size h = model->sizes.hidden, v = model->sizes.vocabulary;
     const char *mix = "decoder.attention.mix.weight";
-    const struct { int wanted; Linear *layer; LayerSource source; } all[] = {
+    const Wanted all[] = {
         {1, &model->key, {"decoder.attention.bilinear", NULL, h, h, 0, h, 0, 1, 1}},
         {1, &model->value, {mix, NULL, h, 2 * h, 0, h, 0, 2, 0}},
         {1, &model->query, {mix, NULL, h, 2 * h, h, h, 1, 2, 0}},
         {1, &model->output, {"output.weight", "output.bias", v, h, 0, h, 0, 1, 0}},
-        {model->sizes.spm, &model->spm, {"spm.output.weight", "spm.output.bias", v, h, 0, h, 0, 1, 0}},
-        {model->sizes.gate, &model->gate_of_state, {"gate.of_state.weight", NULL, h, h, 0, h, 0, 1, 0}},
-        {model->sizes.gate, &model->gate_of_sentence,
-         {"gate.of_sentence.weight", "gate.of_sentence.bias", h, h, 0, h, 0, 1, 0}},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].wanted &&
-            !make_linear(all[i].layer, tensors, &model->blocks, all[i].source, model->int8))
-            return 0;
-    return 1;
+    return make_wanted(model, tensors, all, sizeof all / sizeof *all);
+}
+
+/* Of sGate and SPM. */
+static int addon_layers(Model *model, Tensors *tensors) {
+    Size h = model->size, v = model->sizes.vocabulary;
+    int gate = model->sizes.gate;
+    const Wanted all[] = {
+        {model->sizes.spm, &model->spm, {"spm.output.weight", "spm.output.bias", v, h, 0, h, 0, 1, 0}},
+        {gate, &model->gate_of_state, {"gate.of_state.weight", NULL, h, h, 0, h, 0, 1, 0}},
+        {gate, &model->gate_of_sentence, {"gate.of_sentence.weight", "gate.of_sentence.bias", h, h, 0, h, 0, 1, 0}},
+    };
+    return make_wanted(model, tensors, all, sizeof all / sizeof *all);
 }
 
 #define MAX_SIZE ((Size)1 << 14)
@@ -72,9 +92,10 @@ static int possible(Sizes sizes) {
            sizes.layers > 0 && sizes.layers <= MAX_LAYERS;
 }
 
-int model_init(Model *model, Tensors *tensors, Sizes sizes, int int8, const Kernels *kernels) {
-    memset(model, 0, sizeof *model);
-    model->sizes = sizes, model->int8 = int8, model->kernels = kernels;
+static int encdec_layers(Model *model, Tensors *tensors) {
+    Sizes sizes = model->sizes;
+    int int8 = model->int8;
+    model->size = sizes.hidden;
     if (!possible(sizes)) {
         snprintf(tensors->error, sizeof tensors->error, "the sizes of the model are not possible");
         return 0;
@@ -85,14 +106,51 @@ int model_init(Model *model, Tensors *tensors, Sizes sizes, int int8, const Kern
                           sizes.vocabulary, sizes.embedding, int8);
     for (Size number = 0; good && number < sizes.layers; number++)
         good = encoder_layer(model, tensors, number);
-    good = good && decoder_layers(model, tensors) && other_layers(model, tensors);
+    return good && decoder_layers(model, tensors) && attention_layers(model, tensors);
+}
+
+static int transformer_layers(Model *model, Tensors *tensors) {
+    const Sizes *s = &model->sizes;
+    TransformerSizes sizes = {s->vocabulary, s->embedding, s->hidden, s->heads, s->encoder_layers, s->layers,
+                              s->attention_layer, s->attention_head};
+    model->size = s->embedding;
+    return make_transformer(&model->transformer, &model->output, tensors, &model->blocks, sizes, model->int8,
+                            model->kernels);
+}
+
+int model_init(Model *model, Tensors *tensors, Sizes sizes, int int8, const Kernels *kernels) {
+    memset(model, 0, sizeof *model);
+    model->sizes = sizes, model->int8 = int8, model->kernels = kernels;
+    int good = (sizes.system == TRANSFORMER ? transformer_layers(model, tensors) : encdec_layers(model, tensors)) &&
+               addon_layers(model, tensors);
     if (!good) model_release(model);
     return good;
 }
 
 void model_release(Model *model) { release(&model->blocks); }
 
-Size state_size(const Model *model) { return (1 + 2 * model->sizes.layers) * model->sizes.hidden; }
+Size state_size(const Model *model) {
+    if (model->sizes.system == TRANSFORMER) return transformer_state_size(model);
+    return (1 + 2 * model->sizes.layers) * model->sizes.hidden;
+}
+
+int memory_init(const Model *model, Memory *memory, Size length) {
+    memset(memory, 0, sizeof *memory);
+    if (model->sizes.system == TRANSFORMER) return transformer_memory_init(model, memory, length);
+    Size stride = model->key.stride;
+    if (length > PTRDIFF_MAX / 16 / stride) return 0;
+    memory->floats = malloc(2 * (size_t)(length * stride) * sizeof *memory->floats);
+    if (!memory->floats) return 0;
+    memory->length = length, memory->stride = stride;
+    memory->keys = memory->floats, memory->values = memory->floats + length * stride;
+    return 1;
+}
+
+void memory_release(Memory *memory) {
+    if (memory->past) past_release(memory->past);
+    free(memory->past), free(memory->floats);
+    memset(memory, 0, sizeof *memory);
+}
 
 void work_release(Work *work) {
     Buffer *all[] = {&work->scratch, &work->inputs, &work->products, &work->more, &work->scores, &work->steps};
@@ -139,6 +197,7 @@ static int apply_to_words(const Model *model, const Linear *layer, const Table *
 
 int logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to,
            Work *work) {
+    if (model->sizes.system == TRANSFORMER) return transformer_logits(model, layer, states, rows, to, work);
     return apply_to(model, layer, states, state_size(model), rows, 1.0f, to, work);
 }
 
@@ -223,15 +282,14 @@ static int gate_states(const Model *model, const Batch *batch, const float *firs
     return 1;
 }
 
-static int remember(const Model *model, const Batch *batch, const float *states, float **memories,
+static int remember(const Model *model, const Batch *batch, const float *states, Memory *const *memories,
                     Work *work) {
     Size h = model->sizes.hidden;
     for (Size n = 0; n < batch->number; n++) {
         const float *own = states + batch->starts[n] * h;
         Size length = batch->lengths[n];
-        if (!apply_to(model, &model->key, own, h, length, FIRST_BOUND, memories[n], work) ||
-            !apply_to(model, &model->value, own, h, length, FIRST_BOUND,
-                      memories[n] + length * model->key.stride, work))
+        if (!apply_to(model, &model->key, own, h, length, FIRST_BOUND, memories[n]->keys, work) ||
+            !apply_to(model, &model->value, own, h, length, FIRST_BOUND, memories[n]->values, work))
             return 0;
     }
     return 1;
@@ -246,8 +304,10 @@ static void sort_by_length(const Size *lengths, Size number, Size *order) {
     }
 }
 
-int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, Size number, float **memories,
-           float *states, Work *work) {
+int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, Size number,
+                   Memory *const *memories, float *states, Work *work) {
+    if (model->sizes.system == TRANSFORMER)
+        return transformer_encode(model, ids, lengths, number, memories, states, work);
     Size *order = malloc((size_t)number * 2 * sizeof *order), *starts = order + number, total = 0;
     if (!order) return 0;
     sort_by_length(lengths, number, order);
@@ -307,6 +367,8 @@ static void attend(const Model *model, const float *query, const Memory *memory,
 
 int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
             float *after, Size rows, float bound, float *const *attention, Work *work) {
+    if (model->sizes.system == TRANSFORMER)
+        return transformer_step(model, words, memories, before, after, rows, attention, work);
     Size h = model->sizes.hidden, size = state_size(model), longest = 0;
     for (Size number = 0; number < model->sizes.layers; number++) {
         const float *below = number ? after + h + 2 * (number - 1) * h : before;

@@ -1,19 +1,26 @@
-/* A trained EncDec with its add-ons: the encoder, a step of the decoder, and what explains it.
+/* A trained model with its add-ons: the encoder, a step of the decoder, and what explains it. The systems
+   are EncDec (model.c) and the Transformer (transformer.c).
 
    Legend: I positions of a source, D embedding, H hidden size, L layers, V vocabulary. */
 
 #ifndef LEDELINE_MODEL_H
 #define LEDELINE_MODEL_H
 
-#include "linear.h"
+#include "past.h"
+#include "transformer_layers.h"
 
 enum { PAD, UNK, BOS, EOS };
 
 #define MAX_LAYERS 16
 
+typedef enum { ENCDEC, TRANSFORMER } System;
+
+/* Of a Transformer `embedding` is d, `hidden` that of its feed-forward networks, `layers` the decoder's. */
 typedef struct {
     Size vocabulary, embedding, hidden, layers;
     int gate, spm; /* whether it has them */
+    System system;
+    Size encoder_layers, heads, attention_layer, attention_head; /* of a Transformer */
 } Sizes;
 
 typedef struct {
@@ -21,26 +28,33 @@ typedef struct {
     int int8;
     const Kernels *kernels;
     Block *blocks;
+    Size size; /* of z_j, and of what attention mixes */
+    Linear gate_of_state, gate_of_sentence, output, spm;
+    Transformer transformer;
+    /* Of an EncDec: */
     Table source_words, words;
     struct { Linear input[2], recurrent[2]; } encoder[MAX_LAYERS]; /* forwards, backwards */
-    Linear gate_of_state, gate_of_sentence, key, value;
+    Linear key, value, query;
     Linear first_word, decoder[MAX_LAYERS]; /* the first layer's word has a product of its own */
-    Linear query, output, spm;
 } Model;
 
 int model_init(Model *model, Tensors *tensors, Sizes sizes, int int8, const Kernels *kernels);
 void model_release(Model *model);
 
-/* What attention sees of a source. */
+/* What the decoder sees of a source: `values` is what attention mixes, (I, stride). Of an EncDec these are
+   W_s h_i, and `keys` h_i^T W_a, (I, stride). Of a Transformer they are h_i, `keys` has the packed keys and
+   values of each layer, and `past` those of the words that were written so far. */
 typedef struct {
-    Size length;
-    const float *keys, *values; /* (I, stride): h_i^T W_a, W_s h_i; `stride` is that of the key layer */
+    Size length, stride;
+    float *keys, *values, *floats; /* the floats are the memory's own */
+    Past *past;
 } Memory;
+int memory_init(const Model *model, Memory *memory, Size length); /* 0 if there was no memory; release it, too */
+void memory_release(Memory *memory);
 
-/* The decoder between two steps, for some rows: z, then h and c of each layer, H floats each. */
-typedef struct {
-    float *values;
-} State;
+/* The decoder between two steps is a row of floats, which begins with z and may be copied. Then an EncDec
+   has h and c of each layer, H floats each; a Transformer the number of a slot in the past of its source,
+   so a row goes with its source's memory. */
 Size state_size(const Model *model); /* floats of a row */
 
 /* Room for what a thread computes. */
@@ -49,14 +63,14 @@ typedef struct {
 } Work;
 void work_release(Work *work);
 
-/* Encode a source: its memory, whose floats go to `memory` (2, I, stride), and the decoder's first state,
-   a row of `state`. Sources are encoded together: lengths (number), and ids one after another. Returns 0
-   if there was no memory. */
-int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, Size number, float **memories,
-           float *states, Work *work);
+/* Encode sources together: lengths (number), and ids one after another -> their memories, made before by
+   memory_init, and the decoder's first states, rows of `states`. Returns 0 if there was no memory. */
+int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, Size number,
+                   Memory *const *memories, float *states, Work *work);
 
 /* One step for some rows: the last words (rows), their memories, the state before -> the state after.
-   `attention` is NULL, or gets the weights of row n at attention[n]. The first step has bound 2. */
+   `attention` is NULL, or gets the weights of row n at attention[n]. The first step has bound 2. Rows of
+   one source are for one thread at a time. */
 int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
             float *after, Size rows, float bound, float *const *attention, Work *work);
 

@@ -1,4 +1,4 @@
-/* `Model(tensors, sizes, int8, kind)`: a trained EncDec. */
+/* `Model(tensors, sizes, int8, kind)`: a trained model. */
 
 #include "types.h"
 
@@ -17,18 +17,29 @@ ModelObject *model_of(PyObject *object) {
     return (ModelObject *)object;
 }
 
+static const char *const SYSTEMS[] = {"encdec", "transformer"};
+
+static int system_of(const char *name, System *system) {
+    for (int i = ENCDEC; i <= TRANSFORMER; i++)
+        if (strcmp(name, SYSTEMS[i]) == 0) return *system = (System)i, 1;
+    return PyErr_Format(PyExc_ValueError, "the engine has no system %s", name), 0;
+}
+
 static int model_new_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
-    static char *names[] = {"tensors", "vocabulary", "embedding", "hidden", "layers", "gate", "spm", "int8", "kind", NULL};
+    static char *names[] = {"tensors", "vocabulary", "embedding", "hidden", "layers", "gate", "spm", "int8", "kind", "system",
+                            "encoder_layers", "heads", "attention_layer", "attention_head", NULL};
     ModelObject *own = (ModelObject *)self;
     PyObject *tensors;
-    Sizes sizes;
-    const char *kind;
+    Sizes sizes = {0};
+    const char *kind, *system = SYSTEMS[ENCDEC];
     int int8;
     if (own->made) return PyErr_SetString(PyExc_TypeError, "a Model is made once"), -1;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "Onnnnppps", names, &tensors, &sizes.vocabulary,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "Onnnnppps|snnnn", names, &tensors, &sizes.vocabulary,
                                      &sizes.embedding, &sizes.hidden, &sizes.layers, &sizes.gate, &sizes.spm,
-                                     &int8, &kind))
+                                     &int8, &kind, &system, &sizes.encoder_layers, &sizes.heads,
+                                     &sizes.attention_layer, &sizes.attention_head))
         return -1;
+    if (!system_of(system, &sizes.system)) return -1;
     int number = kind_of(kind);
     const Kernels *kernels = number < 0 ? NULL : kernels_of((Kind)number);
     if (!kernels) return PyErr_Format(PyExc_ValueError, "this processor has no kernels of the kind %s", kind), -1;
@@ -51,6 +62,14 @@ static void model_dealloc(PyObject *self) {
 
 /* --- steps for searches outside the engine ------------------------------------------------------ */
 
+/* Only states of an EncDec are all in buffers. */
+static int has_buffers(PyObject *self) {
+    if (!model_of(self)) return 0;
+    if (((ModelObject *)self)->model.sizes.system == ENCDEC) return 1;
+    PyErr_SetString(PyExc_ValueError, "the states of this system do not fit into buffers");
+    return 0;
+}
+
 static int floats_in(PyObject *object, Py_buffer *view, int flags, Size number) {
     if (PyObject_GetBuffer(object, view, flags) < 0) return 0;
     if (view->len == (Py_ssize_t)number * (Py_ssize_t)sizeof(float)) return 1;
@@ -66,7 +85,7 @@ static PyObject *model_encode(PyObject *self, PyObject *arguments) {
     Py_buffer to, first;
     IdLists lists;
     Size longest = 0, total = 0;
-    if (!model_of(self) || !PyArg_ParseTuple(arguments, "OOO", &sources, &memory, &states) ||
+    if (!has_buffers(self) || !PyArg_ParseTuple(arguments, "OOO", &sources, &memory, &states) ||
         !id_lists_of(sources, model->sizes.vocabulary, 1, &lists))
         return NULL;
     for (Size n = 0; n < lists.number; n++) {
@@ -78,18 +97,20 @@ static PyObject *model_encode(PyObject *self, PyObject *arguments) {
     if (!floats_in(states, &first, PyBUF_WRITABLE, lists.number * state_size(model)))
         return PyBuffer_Release(&to), drop_id_lists(&lists), NULL;
     int32_t *ids = malloc(((size_t)total + 1) * sizeof *ids);
-    float **memories = malloc(((size_t)lists.number + 1) * sizeof *memories);
-    int good = ids && memories;
+    Memory *own = malloc(((size_t)lists.number + 1) * sizeof *own), **memories = malloc(((size_t)lists.number + 1) * sizeof *memories);
+    int good = ids && own && memories;
     Work work = {0};
     for (Size n = 0, at = 0; good && n < lists.number; at += lists.lengths[n++]) {
         memcpy(ids + at, lists.ids[n], (size_t)lists.lengths[n] * sizeof *ids);
-        memories[n] = (float *)to.buf + n * plane;
+        float *keys = (float *)to.buf + n * plane;
+        own[n] = (Memory){lists.lengths[n], model->key.stride, keys, keys + lists.lengths[n] * model->key.stride, NULL, NULL};
+        memories[n] = &own[n];
     }
     Py_BEGIN_ALLOW_THREADS
     good = good && (!lists.number || encode_sources(model, ids, lists.lengths, lists.number, memories, first.buf, &work));
     work_release(&work);
     Py_END_ALLOW_THREADS
-    free(ids), free(memories);
+    free(ids), free(own), free(memories);
     PyBuffer_Release(&to), PyBuffer_Release(&first), drop_id_lists(&lists);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
@@ -130,7 +151,7 @@ static PyObject *model_step(PyObject *self, PyObject *arguments) {
     PyObject *objects[6];
     int first, good;
     StepBuffers b = {.held = 0};
-    if (!model_of(self) || !PyArg_ParseTuple(arguments, "OOOOOOp", &objects[0], &objects[1], &objects[2], &objects[3], &objects[4], &objects[5], &first))
+    if (!has_buffers(self) || !PyArg_ParseTuple(arguments, "OOOOOOp", &objects[0], &objects[1], &objects[2], &objects[3], &objects[4], &objects[5], &first))
         return NULL;
     Py_buffer *views[] = {&b.memory, &b.lengths, &b.words, &b.before, &b.after, &b.logs};
     for (int i = 0; i < 6; i++)
@@ -148,8 +169,8 @@ static PyObject *model_step(PyObject *self, PyObject *arguments) {
     good = memories && of_rows;
     Work work = {0};
     for (Size n = 0; good && n < number; n++) {
-        const float *keys = (const float *)b.memory.buf + n * plane;
-        memories[n] = (Memory){lengths[n], keys, keys + lengths[n] * model->key.stride};
+        float *keys = (float *)b.memory.buf + n * plane;
+        memories[n] = (Memory){lengths[n], model->key.stride, keys, keys + lengths[n] * model->key.stride, NULL, NULL};
     }
     for (Size n = 0; good && n < rows; n++) of_rows[n] = &memories[n / (rows / number)];
     Py_BEGIN_ALLOW_THREADS
@@ -166,13 +187,19 @@ static PyObject *get_state_size(PyObject *self, void *none) {
     return PyLong_FromSsize_t(state_size(&((ModelObject *)self)->model));
 }
 
+static PyObject *get_size(PyObject *self, void *none) {
+    (void)none;
+    return PyLong_FromSsize_t(((ModelObject *)self)->model.size);
+}
+
 static PyObject *get_stride(PyObject *self, void *none) {
     (void)none;
     return PyLong_FromSsize_t(((ModelObject *)self)->model.key.stride);
 }
 
 static PyGetSetDef attributes[] = {
-    {"state_size", get_state_size, NULL, "Floats of a row of states: z, then h and c of each layer.", NULL},
+    {"state_size", get_state_size, NULL, "Floats of a row of states, which begins with z.", NULL},
+    {"size", get_size, NULL, "Of z, and of what attention mixes.", NULL},
     {"memory_stride", get_stride, NULL, "Floats of a position of a memory.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -185,7 +212,7 @@ static PyMethodDef methods[] = {
 
 PyObject *make_model_type(PyObject *module) {
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A trained EncDec with its add-ons."},
+        {Py_tp_doc, "A trained model with its add-ons."},
         {Py_tp_init, model_new_init},
         {Py_tp_new, PyType_GenericNew},
         {Py_tp_dealloc, model_dealloc},

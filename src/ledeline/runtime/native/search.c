@@ -12,21 +12,18 @@
 static Size limit_of(Size length, const SearchOptions *options) {
     Size limit = STEPS_PER_SOURCE_TOKEN * length;
     if (limit < options->min_length + 1) limit = options->min_length + 1;
-    if (options->max_length >= 0 && limit > options->max_length + 1) limit = options->max_length + 1;
+    if (options->max_length >= 0 && limit - 1 > options->max_length) limit = options->max_length + 1;
     return limit;
 }
 
 static int make_beam(Search *search, Beam *beam, Size length, const int32_t *forbidden,
                      Size num_forbidden) {
-    const Model *model = search->model;
     size_t k = (size_t)search->options.beam;
     beam->length = length, beam->limit = limit_of(length, &search->options);
     beam->size = search->options.beam, beam->num_live = 1, beam->running = 1, beam->cut_off = -1;
-    beam->floats = malloc(2 * (size_t)length * (size_t)model->key.stride * sizeof(float));
-    beam->memory = (Memory){length, beam->floats, beam->floats + length * model->key.stride};
     beam->slots = malloc(k * sizeof *beam->slots);
     beam->forbidden = malloc(((size_t)num_forbidden + 1) * sizeof *beam->forbidden);
-    if (!beam->floats || !beam->slots || !beam->forbidden) return 0;
+    if (!memory_init(search->model, &beam->memory, length) || !beam->slots || !beam->forbidden) return 0;
     beam->slots[0] = -1; /* nothing is written yet */
     beam->num_forbidden = num_forbidden;
     if (num_forbidden) memcpy(beam->forbidden, forbidden, (size_t)num_forbidden * sizeof *forbidden);
@@ -60,12 +57,12 @@ int search_init(Search *search, const Model *model, const int32_t *ids, const Si
                 SearchOptions options, int32_t *const *forbidden, const Size *num_forbidden) {
     memset(search, 0, sizeof *search);
     search->model = model, search->options = options, search->number = number, search->running = 1;
-    float **memories = malloc((size_t)number * sizeof *memories);
+    Memory **memories = malloc((size_t)number * sizeof *memories);
     int good = memories && make_buffers(search);
     for (Size n = 0; good && n < number; n++) {
         good = make_beam(search, &search->beams[n], lengths[n], forbidden ? forbidden[n] : NULL,
                          forbidden ? num_forbidden[n] : 0);
-        memories[n] = search->beams[n].floats;
+        memories[n] = &search->beams[n].memory;
     }
     good = good && encode_sources(model, ids, lengths, number, memories, search->before, &search->work);
     free(memories);
@@ -75,7 +72,7 @@ int search_init(Search *search, const Model *model, const int32_t *ids, const Si
 }
 
 static void release_beam(Beam *beam) {
-    free(beam->floats), free(beam->nodes), free(beam->slots), free(beam->finished), free(beam->forbidden);
+    memory_release(&beam->memory), free(beam->nodes), free(beam->slots), free(beam->finished), free(beam->forbidden);
 }
 
 void search_release(Search *search) {
@@ -201,6 +198,7 @@ static int score(Search *search, Beam *beam, Size first) {
 }
 
 static int add_nodes(Beam *beam, const Node *nodes, Size number) {
+    if (!number) return 1; /* no candidate was a number */
     if (beam->num_nodes + number > beam->max_nodes) {
         Size most = 2 * beam->max_nodes + number;
         Node *more = realloc(beam->nodes, (size_t)most * sizeof *more);
@@ -294,7 +292,7 @@ static int see(Search *search) {
     SeenStep *more = realloc(search->seen, ((size_t)search->num_seen + 1) * sizeof *more);
     if (!more) return 0;
     search->seen = more;
-    Size h = search->model->sizes.hidden, size = state_size(search->model), row = 0;
+    Size h = search->model->size, size = state_size(search->model), row = 0;
     SeenStep *seen = &search->seen[search->num_seen];
     seen->states = malloc((size_t)search->rows * (size_t)h * sizeof(float));
     seen->rows = malloc((size_t)search->number * sizeof *seen->rows);
@@ -374,8 +372,7 @@ void search_give_up(Search *search, Size source) {
             (size_t)rest * sizeof *search->memories);
     search->rows -= live;
     given_up->running = 0, given_up->num_live = 0;
-    free(given_up->floats);
-    given_up->floats = NULL, given_up->memory = (Memory){0, NULL, NULL};
+    memory_release(&given_up->memory);
     search->running = search->rows > 0;
 }
 

@@ -35,7 +35,6 @@ typedef struct {
     int running;
     int32_t cut_off; /* the node of the best unfinished hypothesis at the limit, or -1 */
     Memory memory;
-    float *floats; /* of the memory */
     Node *nodes;
     int32_t *slots;     /* (K): nodes of live hypotheses */
     Finished *finished; /* in the order in which they finished */

@@ -169,11 +169,11 @@ static PyObject *values(PyObject *self, PyObject *number) {
     Search *search = enter(self);
     if (!search) return NULL;
     PyObject *bytes = NULL;
-    if (source < 0 || source >= search->number || !search->beams[source].floats)
+    if (source < 0 || source >= search->number || !search->beams[source].memory.floats)
         PyErr_SetString(PyExc_ValueError, "there is no such source");
     else {
         const Memory *memory = &search->beams[source].memory;
-        Size h = search->model->sizes.hidden, stride = search->model->key.stride;
+        Size h = search->model->size, stride = memory->stride;
         bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
         for (Size i = 0; bytes && i < memory->length; i++)
             memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
@@ -184,7 +184,7 @@ static PyObject *values(PyObject *self, PyObject *number) {
 
 static int place_state(const Search *search, Size source, Size j, Size slot, float *to) {
     if (j >= search->num_seen) return 1;
-    Size h = search->model->sizes.hidden, first = search->seen[j].rows[source];
+    Size h = search->model->size, first = search->seen[j].rows[source];
     if (first < 0 || slot >= search->options.beam) return 0;
     memcpy(to, search->seen[j].states + (first + slot) * h, (size_t)h * sizeof *to);
     return 1;
@@ -202,7 +202,7 @@ static PyObject *states(PyObject *self, PyObject *arguments) {
     Search *search = enter(self);
     int good = search && source >= 0 && source < search->number && steps >= 0 && steps <= search->num_seen;
     if (good) {
-        Size h = search->model->sizes.hidden;
+        Size h = search->model->size;
         bytes = PyBytes_FromStringAndSize(NULL, lists.number * steps * h * (Size)sizeof(float));
         float *to = bytes ? (float *)PyBytes_AsString(bytes) : NULL;
         if (to) memset(to, 0, (size_t)(lists.number * steps * h) * sizeof *to);
