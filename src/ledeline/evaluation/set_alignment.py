@@ -13,8 +13,8 @@ from ledeline.evaluation.heatmap import heat_map
 from ledeline.evaluation.links import (
     AlignmentScore,
     Links,
-    num_words,
     gold_links,
+    num_words,
     score_methods,
 )
 from ledeline.evaluation.teacher_forcing import encode_pair
