@@ -7,10 +7,11 @@
 /* Compilers copy and spill sums that instructions write in place, which halves the speed; so these two
    lines are assembly. */
 #define MULTIPLY_ADD(way, sums, x, w) __asm__(way "vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w))
-#define WIDE_MULTIPLY_ADD(sums, x, w, where) \
+#define WIDE_MULTIPLY_ADD(sums, more, x, w, other) \
     do { \
         __m256i products_; \
-        __asm__("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sums), "=&x"(products_) : "x"(x), where(w)); \
+        __asm__("vpmaddwd %4, %2, %3\n\tvpaddd %3, %0, %0\n\tvpmaddwd %5, %2, %2\n\tvpaddd %2, %1, %1" \
+                : "+x"(sums), "+x"(more), "+x"(x), "=&x"(products_) : "x"(w), "x"(other)); \
     } while (0)
 
 /* Where a block of outputs goes, and what makes floats of its sums. */
@@ -88,35 +89,32 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const u
 
 #elif defined(INT8_AVX2)
 
-#define MOST_ROWS 3
+#define MOST_ROWS 6
 
 /* Levels and weights have 16 bits here: products of 8 bits would saturate. A register of sums has two
-   halves of each of 4 outputs, which are added at the end. */
+   halves of each of 4 outputs, which are added at the end. Eight outputs at a time: their weights stay in
+   the nearest cache, and two weights, a row and its products are all that needs registers beside sums. */
 static inline ALWAYS_INLINE void NAME(int8_block)(const void *weights, const int16_t *levels, Size k,
                                                   NAME(Outputs) to, const int rows, const int is_wide) {
-    __m256i acc[MOST_ROWS * 4];
-    for (int i = 0; i < rows * 4; i++) acc[i] = _mm256_setzero_si256();
-    for (Size i = 0; i < k; i += QUAD) {
-        __m256i x[MOST_ROWS];
-        for (int r = 0; r < rows; r++) {
-            int64_t quad;
-            memcpy(&quad, levels + i * rows + r * QUAD, sizeof quad);
-            x[r] = _mm256_set1_epi64x(quad);
-        }
-        for (int q = 0; q < 4; q++) {
-            if (is_wide) {
-                for (int r = 0; r < rows; r++)
-                    WIDE_MULTIPLY_ADD(acc[4 * r + q], x[r], ((const __m256i *)weights)[i + q], "m");
-            } else {
-                __m256i w = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)weights + i + q));
-                for (int r = 0; r < rows; r++) WIDE_MULTIPLY_ADD(acc[4 * r + q], x[r], w, "x");
+    for (int half = 0; half < 2; half++) {
+        __m256i first[MOST_ROWS], second[MOST_ROWS];
+        for (int r = 0; r < rows; r++) first[r] = second[r] = _mm256_setzero_si256();
+        for (Size i = 0; i < k; i += QUAD) {
+            const __m256i *wide = (const __m256i *)weights + i + 2 * half;
+            const __m128i *narrow = (const __m128i *)weights + i + 2 * half;
+            __m256i w = is_wide ? _mm256_load_si256(wide) : _mm256_cvtepi8_epi16(_mm_loadu_si128(narrow));
+            __m256i other = is_wide ? _mm256_load_si256(wide + 1)
+                                    : _mm256_cvtepi8_epi16(_mm_loadu_si128(narrow + 1));
+            for (int r = 0; r < rows; r++) {
+                int64_t quad;
+                memcpy(&quad, levels + i * rows + r * QUAD, sizeof quad);
+                __m256i x = _mm256_set1_epi64x(quad);
+                WIDE_MULTIPLY_ADD(first[r], second[r], x, w, other);
             }
         }
-    }
-    for (int half = 0; half < 2; half++) {
         __m256 scale = _mm256_loadu_ps(to.scales + 8 * half), bias = _mm256_loadu_ps(to.bias + 8 * half);
         for (int r = 0; r < rows; r++) {
-            __m256i both = _mm256_hadd_epi32(acc[4 * r + 2 * half], acc[4 * r + 2 * half + 1]);
+            __m256i both = _mm256_hadd_epi32(first[r], second[r]);
             __m256 sum = _mm256_cvtepi32_ps(_mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0)));
             __m256 step = _mm256_set1_ps(to.steps[to.one_step ? 0 : r]);
             sum = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(sum, scale), step), bias);
@@ -263,7 +261,7 @@ static void NAME(int8_product)(const Linear *layer, const int8_t *levels, Size r
         }
 #endif
 #if defined(INT8_AVX2)
-        if (rows >= MOST_ROWS) {
+        if (rows > 3) {
             for (Size i = 0; i < k; i++)
                 _mm256_store_si256(wide + i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w + i)));
             NAME(int8_rows)(wide, x, rows, k, to, 1);

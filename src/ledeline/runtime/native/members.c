@@ -28,7 +28,8 @@ void member_release(Member *member) {
     work_release(&member->work);
 }
 
-int member_step(Member *member, const int32_t *words, const Size *sources, Size rows, float bound) {
+int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
+                float bound) {
     Size size = state_size(member->model);
     free(member->after);
     member->after = malloc(((size_t)rows * (size_t)size + 1) * sizeof *member->after);
@@ -36,6 +37,7 @@ int member_step(Member *member, const int32_t *words, const Size *sources, Size 
     for (Size n = 0; n < rows; n++) member->seen[n] = &member->memories[sources[n]];
     for (Size n = 0; n < rows; n += ROWS_AT_ONCE) {
         Size some = rows - n < ROWS_AT_ONCE ? rows - n : ROWS_AT_ONCE;
+        member->work.parents = parents ? parents + n : NULL;
         if (!decoder_step(member->model, words + n, member->seen + n, member->before + n * size,
                           member->after + n * size, some, bound, NULL, &member->work))
             return 0;

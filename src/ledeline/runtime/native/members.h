@@ -20,8 +20,10 @@ int member_init(Member *member, const Model *model, const int32_t *ids, const Si
                 Size most_rows);
 void member_release(Member *member);
 
-/* One step for some rows: their last words, and the number of each one's source. */
-int member_step(Member *member, const int32_t *words, const Size *sources, Size rows, float bound);
+/* One step for some rows: their last words, the number of each one's source, and parents as they were
+   given to member_reorder, or NULL in the first step. */
+int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
+                float bound);
 
 /* The next rows, each with the state of its parent, which is a row of the step before. */
 int member_reorder(Member *member, const Size *parents, Size rows);

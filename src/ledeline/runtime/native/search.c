@@ -319,7 +319,9 @@ static int see(Search *search) {
 static int advance_rows(Search *search) {
     float bound = search->steps ? 1.0f : FIRST_BOUND;
     for (Size m = 0; m < search->num_members; m++)
-        if (!member_step(&search->members[m], search->words, search->sources, search->rows, bound)) return 0;
+        if (!member_step(&search->members[m], search->words, search->sources,
+                         search->steps ? search->parents : NULL, search->rows, bound))
+            return 0;
     return 1;
 }
 
@@ -365,6 +367,7 @@ void search_give_up(Search *search, Size source) {
         member_drop(&search->members[m], source, first, live, rest);
     memmove(search->words + first, search->words + first + live, (size_t)rest * sizeof *search->words);
     memmove(search->sources + first, search->sources + first + live, (size_t)rest * sizeof *search->sources);
+    memmove(search->parents + first, search->parents + first + live, (size_t)rest * sizeof *search->parents);
     search->rows -= live;
     given_up->running = 0, given_up->num_live = 0;
     search->running = search->rows > 0;
