@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cpu_facts import same_bits_in_any_batch
 from ledeline.config import SearchConfig
 from ledeline.inference.attribution import spm_weights
 from ledeline.inference.checks.checker import MAX_HEADLINE
@@ -28,7 +27,6 @@ def headliner(model_folder: Path) -> Headliner:
     return Headliner.load(model_folder, device="cpu")
 
 
-@same_bits_in_any_batch
 def test_interleaved_generations_do_not_disturb_each_other(headliner: Headliner) -> None:
     alone = headliner.generate_batch(LEDES, OPTIONS)
     running = [headliner.begin(headliner.read([text]), OPTIONS) for text in LEDES]
@@ -49,7 +47,6 @@ def test_the_numbers_of_texts_are_those_of_reading(headliner: Headliner) -> None
     assert generation.headlines[1]
 
 
-@same_bits_in_any_batch
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 9, 12])
 def test_those_that_are_given_up_have_none_and_the_others_theirs(
     headliner: Headliner, steps: int

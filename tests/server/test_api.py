@@ -470,7 +470,7 @@ def test_the_model_is_described(server, headliner: Headliner) -> None:
         "system": model.config.name,
         "profile": "natural",
         "vocabulary": headliner.models[0].tokenizer.vocabulary_size,
-        "parameters": sum(one.numel() for one in model.parameters()),
+        "parameters": model.num_parameters,
         "precision": headliner.precision,
         "device": "cpu",
         "version": __version__,

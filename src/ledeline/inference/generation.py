@@ -7,8 +7,9 @@ more. `Headliner.generate_batch` runs all steps at once; the server shares them 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ledeline.config.search import SearchConfig
 from ledeline.core.steps import Steps
@@ -45,14 +46,18 @@ class _Found(NamedTuple):
     """What the search found, by text."""
 
     hypotheses: Mapping[int, Sequence[Hypothesis]]
-    views: Mapping[int, GeneratorView]  # where its states were kept
+    views: Mapping[int, "_View"]  # where its states were kept
 
 
 class _Composed(NamedTuple):
     """The candidates of a text, and what the verifier sees of them."""
 
     candidates: Sequence[ComposedCandidate]
-    view: GeneratorView | None
+    view: "_View | None"
+
+
+# Makes what the verifier sees; some megabytes a text, so only one is there at a time.
+_View: TypeAlias = Callable[[], GeneratorView]
 
 
 class Generation:
@@ -123,13 +128,12 @@ class Generation:
         running = yield from self._searched()
         hypotheses = yield from self._rescored(running.hypotheses)
         found, views = dict(zip(self._rows, map(self._ranked_ones, hypotheses), strict=True)), {}
-        for number, (row, some) in enumerate(found.items()):
-            if not some or row in self._given_up:
-                continue
-            if isinstance(running, EngineSearch) and self._keeps_states:
-                seen = running.seen(number, some)
-                views[row] = searched_view(self._sources[row].ids, some, seen)
-                yield
+        if isinstance(running, EngineSearch) and self._keeps_states:
+            views = {
+                row: partial(_view, running, number, self._sources[row].ids, some)
+                for number, (row, some) in enumerate(found.items())
+                if some and row not in self._given_up
+            }
         return _Found(found, views)
 
     @property
@@ -227,7 +231,9 @@ class Generation:
                 continue
             lede, texts = self._sources[row].text or "", [one.candidate.text for one in candidates]
             if view is not None:
-                checks = yield from checker.judge_steps(lede, texts, view)
+                seen = view()
+                yield
+                checks = yield from checker.judge_steps(lede, texts, seen)
             else:
                 (checks,) = yield from checker.steps([(lede, texts)])
             ranked[row] = _Composed(_ranked(candidates, checks, self._options), None)
@@ -251,6 +257,13 @@ class Generation:
         """The attributions of some headlines, each given by its text's number and its ids."""
         pairs = [(self._sources[row].ids, ids) for row, ids in wanted]
         return (yield from self._model.model.attribution_steps(pairs))
+
+
+def _view(
+    running: EngineSearch, number: int, ids: Sequence[int], found: Sequence[Hypothesis]
+) -> GeneratorView:
+    """What the verifier sees of the hypotheses of a source."""
+    return searched_view(ids, found, running.seen(number, found))
 
 
 def _ranked(

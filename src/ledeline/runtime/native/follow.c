@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOK_AT_ONCE 16 /* headlines whose logits are made together */
+
 static int make_room(const Follow *follow, Followed *one) {
     size_t steps = (size_t)one->length + 1, width = (size_t)follow->lengths[one->source];
     size_t h = (size_t)follow->model->size;
@@ -73,25 +75,30 @@ void follow_release(Follow *follow) {
 /* The word that step j writes. */
 static int32_t word_at(const Followed *one, Size j) { return j < one->length ? one->ids[j] : EOS; }
 
-/* q_j of the words at the positions of the source. */
-static int predict(Follow *follow, const Followed *one, const float *state, float *values) {
-    const Model *model = follow->model;
-    if (!logits(model, &model->spm, state, 1, values, &follow->work)) return 0;
-    model->kernels->softmax(values, model->sizes.vocabulary);
+/* q_j of the words at the positions of the source; values are the logits. */
+static void predict(Follow *follow, const Followed *one, float *values) {
+    follow->model->kernels->softmax(values, follow->model->sizes.vocabulary);
     Size width = follow->lengths[one->source];
     for (Size i = 0; i < width; i++)
         one->predictions[follow->steps * width + i] = values[follow->sources[one->source][i]];
-    return 1;
 }
 
-/* What is kept of a headline's step. */
-static int look(Follow *follow, Followed *one, const float *state, float *values) {
+/* What is kept of some headlines' step. */
+static int look(Follow *follow, const Size *rows, Size number, const float *states, float *values) {
     const Model *model = follow->model;
-    Size h = model->size, j = follow->steps;
-    memcpy(one->states + j * h, state, (size_t)h * sizeof *state);
-    if (!logits(model, &model->output, state, 1, values, &follow->work)) return 0;
-    one->logs[j] = values[word_at(one, j)] - model->kernels->log_sum_exp(values, model->sizes.vocabulary);
-    return !one->predictions || predict(follow, one, state, values);
+    Size h = model->size, size = state_size(model), j = follow->steps;
+    if (!logits(model, &model->output, states, number, values, &follow->work)) return 0;
+    for (Size n = 0; n < number; n++) {
+        Followed *one = &follow->headlines[rows[n]];
+        const float *own = values + n * model->output.stride;
+        memcpy(one->states + j * h, states + n * size, (size_t)h * sizeof *states);
+        one->logs[j] = own[word_at(one, j)] - model->kernels->log_sum_exp(own, model->sizes.vocabulary);
+    }
+    if (!number || !follow->headlines[rows[0]].predictions) return 1;
+    if (!logits(model, &model->spm, states, number, values, &follow->work)) return 0;
+    for (Size n = 0; n < number; n++)
+        predict(follow, &follow->headlines[rows[n]], values + n * model->spm.stride);
+    return 1;
 }
 
 /* Advance the headlines that have this step; rows (number) says which. */
@@ -111,9 +118,11 @@ static int advance_some(Follow *follow, const Size *rows, Size number, float *be
     }
     good = good && decoder_step(follow->model, words, memories, before, after, number, j ? 1.0f : FIRST_BOUND,
                            follow->explain ? attention : NULL, &follow->work);
-    for (Size n = 0; good && n < number; n++) {
+    for (Size n = 0; good && n < number; n++)
         memcpy(follow->before + rows[n] * size, after + n * size, (size_t)size * sizeof *after);
-        good = look(follow, &follow->headlines[rows[n]], after + n * size, values);
+    for (Size n = 0; good && n < number; n += LOOK_AT_ONCE) {
+        Size some = number - n < LOOK_AT_ONCE ? number - n : LOOK_AT_ONCE;
+        good = look(follow, rows + n, some, after + n * size, values);
     }
     free(words), free(memories), free(attention);
     return good;
@@ -125,7 +134,7 @@ int follow_step(Follow *follow) {
     float *before = malloc(size + 1), *after = malloc(size + 1);
     Size stride = follow->model->output.stride;
     if (follow->model->sizes.spm && follow->model->spm.stride > stride) stride = follow->model->spm.stride;
-    float *values = malloc((size_t)stride * sizeof *values);
+    float *values = malloc(LOOK_AT_ONCE * (size_t)stride * sizeof *values);
     int good = rows && before && after && values;
     for (Size n = 0; good && n < follow->number; n++)
         if (follow->steps <= follow->headlines[n].length) rows[number++] = n;
