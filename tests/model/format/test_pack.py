@@ -414,7 +414,7 @@ class TestDamage:
             ({"version": 2, "weights": "float32"}, "version 2 has no weights in float32"),
             ({"weights": "int4"}, "version 3 has no weights in int4"),
             ({"weights": ["int8"]}, "version 3 has no weights in"),
-            ({"version": 4}, "format version 4 and profile natural, but this ledeline reads"),
+            ({"version": 4}, "format version 4 and profile .natural., but this ledeline reads"),
             ({"profile": ["natural"]}, "format version 3 and profile"),
             (
                 {"system": "seq3seq"},
