@@ -13,7 +13,8 @@ from ledeline.inference.attribution import spm_weights
 from ledeline.inference.checks.checker import MAX_HEADLINE
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.options import Options
-from ledeline.search import BeamSearch, Hypothesis
+from ledeline.search import Hypothesis
+from ledeline.search.engine_search import EngineSearch
 from ledeline.synth.newsroom import generate
 from ledeline.text.subwords import UNK
 
@@ -68,7 +69,7 @@ def test_giving_up_all_ends_it_and_releases_its_memory(headliner: Headliner) -> 
     generation.advance()
     generation.advance()
     search = generation._search
-    assert isinstance(search, BeamSearch)
+    assert isinstance(search, EngineSearch)
     memory = weakref.ref(search)
     del search
     generation.give_up([0, 1])
@@ -128,7 +129,8 @@ def test_checks_take_short_steps_and_little_memory() -> None:
         generation.advance()
         longest = max(longest, time.thread_time() - began)
         if generation._search is not None:
-            kept = max(kept, len(generation._search._seen_states))
+            assert isinstance(generation._search, EngineSearch)
+            kept = max(kept, generation._search._native.num_seen)
     assert longest < 0.5  # it takes a tenth of that; all at once would take seconds
     assert kept == MAX_HEADLINE + 1
     assert generation.headlines[0] is not None

@@ -360,10 +360,10 @@ class TestOddTexts:
 
     def test_a_text_that_just_fits_is_not_cut(self, headliner: Headliner) -> None:
         number = len(headliner_lede(headliner, LEDES[0]).ids)
-        for most, wanted in ((number, set()), (number - 1, {"cut"})):
+        for most, expected in ((number, set()), (number - 1, {"cut"})):
             options = Options(search=SearchConfig(beam=1, max_length=3), max_source=most)
             found = headliner(LEDES[0], options=options).warnings
-            assert {one.kind for one in found} & {"cut"} == wanted
+            assert {one.kind for one in found} & {"cut"} == expected
 
     def test_bytes_are_text(self, headliner: Headliner) -> None:
         assert headliner(b"Rain fell.\r\n", beam=2) == headliner("Rain fell.", beam=2)
