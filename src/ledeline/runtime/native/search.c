@@ -34,7 +34,8 @@ static int make_buffers(Search *search) {
     const Model *model = search->model;
     size_t k = (size_t)search->options.beam, rows = k * (size_t)search->number;
     size_t state = (size_t)state_size(model) * sizeof(float);
-    search->before = malloc((size_t)search->number * state);
+    search->before = malloc(rows * state);
+    search->after = malloc(rows * state);
     search->words = malloc(rows * sizeof *search->words);
     search->memories = malloc(rows * sizeof *search->memories);
     search->parents = malloc(rows * sizeof *search->parents);
@@ -43,8 +44,8 @@ static int make_buffers(Search *search) {
     search->places = malloc(((size_t)model->sizes.vocabulary + k) * sizeof *search->places);
     search->selected = malloc((k + 1) * sizeof *search->selected);
     search->beams = calloc((size_t)search->number, sizeof *search->beams);
-    return search->before && search->words && search->memories && search->parents && search->logits &&
-           search->norms && search->places && search->selected && search->beams;
+    return search->before && search->after && search->words && search->memories && search->parents &&
+           search->logits && search->norms && search->places && search->selected && search->beams;
 }
 
 static void start_rows(Search *search) {
@@ -332,14 +333,11 @@ static int advance_rows(Search *search) {
 }
 
 /* The rows of the next step, each with the state of its parent. */
-static int next_rows(Search *search, Size rows) {
+static void next_rows(Search *search, Size rows) {
     size_t size = (size_t)state_size(search->model);
-    float *next = malloc(((size_t)rows * size + 1) * sizeof *next);
-    if (!next) return 0;
     for (Size n = 0; n < rows; n++)
-        memcpy(next + (size_t)n * size, search->after + (size_t)search->parents[n] * size, size * sizeof *next);
-    free(search->before);
-    search->before = next;
+        memcpy(search->before + (size_t)n * size, search->after + (size_t)search->parents[n] * size,
+               size * sizeof *search->before);
     search->rows = 0;
     for (Size n = 0; n < search->number; n++) {
         const Beam *beam = &search->beams[n];
@@ -348,13 +346,10 @@ static int next_rows(Search *search, Size rows) {
             search->memories[search->rows++] = &beam->memory;
         }
     }
-    return 1;
 }
 
 int search_step(Search *search) {
-    free(search->after);
-    search->after = malloc(((size_t)search->rows * (size_t)state_size(search->model) + 1) * sizeof(float));
-    if (!search->after || !advance_rows(search) || !see(search)) return 0;
+    if (!advance_rows(search) || !see(search)) return 0;
     Size first = 0, row = 0;
     for (Size n = 0; n < search->number; n++) {
         Beam *beam = &search->beams[n];
@@ -367,7 +362,8 @@ int search_step(Search *search) {
     }
     search->steps++;
     search->running = row > 0;
-    return next_rows(search, row);
+    next_rows(search, row);
+    return 1;
 }
 
 void search_give_up(Search *search, Size source) {
