@@ -25,11 +25,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.request import urlopen
 
-import torch
-
 import quick
 import tiny
 from ledeline.inference.headliner import Headliner
+from ledeline.inference.threads import num_threads
 from ledeline.server.schemas import headline_as_dict
 from load_client import busy
 from machine import described
@@ -249,7 +248,7 @@ def read_options() -> argparse.Namespace:
 
 def main() -> None:
     options = read_options()
-    about = f"{described()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    about = f"{described()}, {num_threads()} threads"
     print(f"{about}\n", flush=True)
     with options.ledes.open(encoding="utf-8") as file:
         texts = [line.rstrip("\n") for line in islice(file, options.number)]

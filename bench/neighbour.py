@@ -1,25 +1,21 @@
-"""What one busy neighbour costs, where waiting threads of OpenMP sleep and where they spin.
+"""What one busy neighbour costs: waiting threads sleep, so a headline waits for its own work only.
 
     python bench/neighbour.py
 
-Headlines one at a time, by the model in the box unless another is named: quiet, and beside a
-process that keeps one core busy. ledeline has threads sleep; torch, imported before it, has them
-spin.
+Headlines one at a time and two at a time (on two threads), by the model in the box unless another
+is named: quiet, and beside a process that keeps one core busy, in turns.
 """
 
 import argparse
-import json
-import os
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 
 import quick
+from ledeline.inference.headliner import Headliner
 from machine import described
 
 LEDES = (
@@ -29,27 +25,18 @@ LEDES = (
     "the next ten years, its largest plan so far.",
 )
 BUSY = "while True: pass"
-POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+TURNS = 5
 
 
-def headlines(model: str, number: int) -> list[list[float]]:
-    """Seconds of each headline, one after the other: quiet, then beside a busy neighbour."""
-    from ledeline import Headliner
-
-    headliner = Headliner.load(model, device="cpu")
-    headliner(LEDES[0])
+def seconds(headliner: Headliner, size: int, number: int) -> list[float]:
+    """Seconds of each call with so many ledes."""
     found = []
-    for busy in (False, True):
-        with neighbour(busy):
-            works = [partial(headliner, LEDES[place % 2]) for place in range(number)]
-            found.append([seconds(work) for work in works])
+    for place in range(number):
+        texts = [LEDES[(place + more) % 2] for more in range(size)]
+        began = time.perf_counter()
+        headliner.generate_batch(texts)
+        found.append(time.perf_counter() - began)
     return found
-
-
-def seconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 @contextmanager
@@ -64,35 +51,30 @@ def neighbour(wanted: bool) -> Iterator[None]:
             process.wait()
 
 
-def measured(policy: str, model: str, number: int) -> list[list[float]]:
-    """`headlines` in a process of its own, in which nobody has said what waiting threads do."""
-    environment = {name: value for name, value in os.environ.items() if name not in POLICIES}
-    worker = ["--worker", policy, "--model", model, "--number", str(number)]
-    command = [sys.executable, Path(__file__), *worker]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return [[1000 * one for one in times] for times in json.loads(done.stdout)]
-
-
 def main() -> None:
-    """Print the table, or be a worker."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="shipped", help="a folder, if not the one in the box")
-    parser.add_argument("--number", type=int, default=100, help="headlines of each kind")
-    parser.add_argument("--worker", choices=["sleep", "spin"], help=argparse.SUPPRESS)
+    parser.add_argument("--number", type=int, default=100, help="calls of each kind")
     quick.offer(parser, number=3, model=tiny_model)
     arguments = parser.parse_args()
-    if arguments.worker:
-        if arguments.worker == "spin":
-            import torch  # noqa: F401 - before ledeline
-        print(json.dumps(headlines(arguments.model, arguments.number)))
-        return
-    print(described(), "\n")
-    print("| waiting threads | quiet, ms: median | worst | one busy neighbour: median | worst |")
-    print("| --- | ---: | ---: | ---: | ---: |")
-    for policy in ("sleep", "spin"):
-        both = measured(policy, arguments.model, arguments.number)
-        cells = [figure(times) for times in both for figure in (statistics.median, max)]
-        print(f"| {policy} |", " | ".join(f"{one:.1f}" for one in cells), "|")
+    headliner = Headliner.load(arguments.model, device="cpu")
+    print(f"{described()}, {headliner.num_threads} threads\n")
+    print("| ledes | quiet, ms: median | worst | one busy neighbour: median | worst | ratio |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: |")
+    for size in (1, 2):
+        seconds(headliner, size, 1)
+        found: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(TURNS):
+            for busy in (False, True):
+                with neighbour(busy):
+                    found[busy] += seconds(headliner, size, max(1, arguments.number // TURNS))
+        quiet, beside = (1000 * statistics.median(found[busy]) for busy in (False, True))
+        worst = [1000 * max(found[busy]) for busy in (False, True)]
+        print(
+            f"| {size} | {quiet:.1f} | {worst[0]:.1f} | {beside:.1f} | {worst[1]:.1f} "
+            f"| {beside / quiet:.2f} |"
+        )
 
 
 def tiny_model() -> str:

@@ -14,13 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import torch
-
 import quick
 import tiny
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.sample_ledes import LEDES
+from ledeline.inference.threads import num_threads
 from ledeline.server.metrics import Metrics
 from ledeline.server.price import text_prices
 from ledeline.server.schemas import HeadlinesRequest, request_schema
@@ -101,7 +100,7 @@ async def answer_all(
             await service.answer(asked, "bench")
             seconds.append(time.perf_counter() - began)
         price, took = price_of(headliner, asked), statistics.median(seconds)
-        busy = min(torch.get_num_threads(), len(asked.texts))  # a single text has one core
+        busy = min(num_threads(), len(asked.texts))  # a single text has one core
         table.add(request=name, price=price, seconds=took, unit=1e6 * took * busy / price)
 
 
@@ -119,7 +118,7 @@ def main() -> None:
         for request in REQUESTS.values():
             request.update(texts=["Rain fell."], max_length=4)
             request.pop("min_length", None)
-    about = f"{described()}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    about = f"{described()}, {num_threads()} threads"
     print(f"{about}\n", flush=True)
     headliner = Headliner.load(options.model)
     asyncio.run(measure(options, headliner, Rows(options.json, about)))

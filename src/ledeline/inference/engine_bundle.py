@@ -19,7 +19,7 @@ from ledeline.model.format.description import (
     title,
 )
 from ledeline.runtime.engine import Engine, EnginePrecision
-from ledeline.runtime.tensor_file import Tensors, read_tensors
+from ledeline.runtime.tensor_file import Tensors, drop_pages, read_tensors
 from ledeline.text.tokenizer import Tokenizer
 
 _LAYERS: Final = ("encoder", "decoder", "output")  # of every system; add-ons have their own
@@ -41,7 +41,9 @@ class EngineSystem:
 
     def engine(self, precision: EnginePrecision) -> Engine:
         """The engine that runs it."""
-        return Engine(self.config, self.vocabulary, self.tensors, precision, path=self.path)
+        engine = Engine(self.config, self.vocabulary, self.tensors, precision, path=self.path)
+        drop_pages(self.tensors)  # it has its own copy, packed for the CPU
+        return engine
 
     @cached_property
     def num_parameters(self) -> int:

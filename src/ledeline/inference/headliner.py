@@ -32,8 +32,8 @@ from ledeline.inference.source_text import SourceText, read_source_text
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
 FIRST_CHUNK_SIZES: Final = {"cpu": 64, "cuda": 512}
 MIN_SOURCES_PER_THREAD: Final = 1  # a source is searched by one thread
-# The batch size on a CPU is limited so that the states of the encoder fit the cache.
-_CPU_BATCH, _CPU_SUBWORDS = 32, 2048
+# The batch size on a CPU is limited by memory: a hypothesis keeps its states for the verifier.
+_CPU_BATCH, _CPU_SUBWORDS = 8, 1024
 # The batch size on a GPU is limited by the scores of a step (half a gigabyte) and by the sub-words
 # of the sources (some 200 MB of states).
 _GPU_SCORES, _GPU_SUBWORDS = 2**27, 2**16

@@ -55,6 +55,22 @@ def read_tensors(path: Path) -> Tensors:
         raise ModelError(f"{path} is damaged: {damage}") from None
 
 
+def drop_pages(tensors: Tensors) -> None:
+    """Let the system take back the memory of tensors that were used; they can be read again."""
+    files = {id(file): file for file in map(_mapped, tensors.values()) if file is not None}
+    advice = getattr(mmap, "MADV_DONTNEED", None)
+    for file in files.values():
+        if advice is not None:
+            file.madvise(advice)
+
+
+def _mapped(tensor: StoredTensor) -> mmap.mmap | None:
+    """The file that a tensor's values are in, unless they were copied."""
+    values = tensor.values
+    file = values.obj if isinstance(values, memoryview) else None
+    return file if isinstance(file, mmap.mmap) else None
+
+
 class _Damage(Exception):
     """What is wrong with a file."""
 

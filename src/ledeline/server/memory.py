@@ -7,7 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-_M_ARENA_MAX: Final = -8  # name and value of glibc's malloc.h
+# Of glibc's malloc.h. Blocks from this size on go back to the system as soon as they are freed, as
+# the buffers of a search do; the heaps of threads would keep them.
+_M_MMAP_THRESHOLD: Final = -3
+_LARGE: Final = 2**20  # bytes
+_M_ARENA_MAX: Final = -8
 _ARENAS: Final = 2
 _CHECK_SECONDS: Final = 1.0
 _GROWTH: Final = 1.02  # since memory was given back last, before it is given back again
@@ -25,9 +29,10 @@ _GLIBC: Final = _glibc()
 
 
 def bound_memory() -> None:
-    """Let freed memory be reused by all threads; call this before threads start."""
+    """Keep little of what is freed, for all threads; call this before threads start."""
     if _GLIBC is not None:
         _GLIBC.mallopt(_M_ARENA_MAX, _ARENAS)
+        _GLIBC.mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def release_memory() -> None:

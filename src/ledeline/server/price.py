@@ -1,7 +1,7 @@
 """What a text may cost, known before any work begins.
 
 A unit is about the work of extending one hypothesis by one sub-word, or of reading one sub-word;
-the bundled model takes some 70 microseconds of a core for it (docs/serve.md has a table).
+the bundled model takes some 120 microseconds of a core for it (docs/serve.md has a table).
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from ledeline.inference.source_text import SourceText
 from ledeline.search.step_limit import max_steps
 
 _READ: Final = 1.5  # a sub-word that is read
-_ATTENTION: Final = 1024  # sub-words of a text that double the cost of a hypothesis
+_ATTENTION: Final = 512  # sub-words of a text that double the cost of a hypothesis
 _RECOMBINED: Final = 0.5  # comparing a hypothesis with others that end alike
-_STEP: Final = 1.0  # a step costs so much beside its hypotheses,
-_STEP_OF_LONG: Final = 32  # and a unit more for so many sub-words: fewer texts share the step
+_STEP: Final = 3.0  # a step costs so much beside its hypotheses,
+_STEP_OF_LONG: Final = 64  # and a unit more for so many sub-words: fewer texts share the step
 # A second pass finds where words came from: of each candidate with a word that the model does not
 # know, which is replaced, and of a headline that is explained.
 _TRACED_STEP: Final = 3
 _TRACED_ATTENTION: Final = 512
-_EXPLAINED_STEP: Final = 4
+_EXPLAINED_STEP: Final = 8
 _HEAT_MAP_CELL: Final = 0.1  # mostly for the memory of the answer
 _USUAL_STEPS: Final = 32  # most searches have ended by then
 # What a check costs: of each headline, of each of its sub-words, and of each of its lede.

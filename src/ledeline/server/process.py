@@ -199,7 +199,7 @@ def serve(settings: ServeConfig, announce: Callable[[str], None]) -> None:
     )
     app = create_app(headliner, settings, tokens, _card(model_folder(folders[0])))
     gc.collect()
-    gc.freeze()  # else every full collection looks at all of torch again, which takes 70 ms
+    gc.freeze()  # else every full collection looks at all modules again, which takes milliseconds
     sys.setswitchinterval(_SWITCH_SECONDS)
     fitting, reserve = fit_open_files(settings.server, announce)
     config = uvicorn_config(app, fitting, LOGGING, reserve)

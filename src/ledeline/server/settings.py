@@ -106,7 +106,7 @@ class LimitsConfig:
     n_best: Annotated[int, "Most headlines per text.", at_least(1)] = 10
     price: Annotated[
         int,
-        "What a request may cost, in units of about 70 microseconds of a core; see docs/serve.md.",
+        "What a request may cost, in units of about 120 microseconds of a core; see docs/serve.md.",
         at_least(1),
     ] = 250_000
     waiting: Annotated[

@@ -10,9 +10,10 @@ int member_init(Member *member, const Model *model, const int32_t *ids, const Si
     member->model = model, member->number = number;
     member->memories = calloc((size_t)number, sizeof *member->memories);
     member->seen = malloc((size_t)most_rows * sizeof *member->seen);
-    member->before = malloc((size_t)number * (size_t)state_size(model) * sizeof *member->before);
+    member->before = malloc((size_t)most_rows * (size_t)state_size(model) * sizeof *member->before);
+    member->after = malloc((size_t)most_rows * (size_t)state_size(model) * sizeof *member->after);
     Memory **memories = malloc((size_t)number * sizeof *memories);
-    int good = member->memories && member->seen && member->before && memories;
+    int good = member->memories && member->seen && member->before && member->after && memories;
     for (Size n = 0; good && n < number; n++) {
         memories[n] = &member->memories[n];
         good = memory_init(model, memories[n], lengths[n]);
@@ -31,9 +32,6 @@ void member_release(Member *member) {
 int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
                 float bound) {
     Size size = state_size(member->model);
-    free(member->after);
-    member->after = malloc(((size_t)rows * (size_t)size + 1) * sizeof *member->after);
-    if (!member->after) return 0;
     for (Size n = 0; n < rows; n++) member->seen[n] = &member->memories[sources[n]];
     for (Size n = 0; n < rows; n += ROWS_AT_ONCE) {
         Size some = rows - n < ROWS_AT_ONCE ? rows - n : ROWS_AT_ONCE;
@@ -45,15 +43,11 @@ int member_step(Member *member, const int32_t *words, const Size *sources, const
     return 1;
 }
 
-int member_reorder(Member *member, const Size *parents, Size rows) {
+void member_reorder(Member *member, const Size *parents, Size rows) {
     size_t size = (size_t)state_size(member->model);
-    float *next = malloc(((size_t)rows * size + 1) * sizeof *next);
-    if (!next) return 0;
     for (Size n = 0; n < rows; n++)
-        memcpy(next + (size_t)n * size, member->after + (size_t)parents[n] * size, size * sizeof *next);
-    free(member->before);
-    member->before = next;
-    return 1;
+        memcpy(member->before + (size_t)n * size, member->after + (size_t)parents[n] * size,
+               size * sizeof *member->before);
 }
 
 void member_drop(Member *member, Size source, Size first, Size live, Size rest) {

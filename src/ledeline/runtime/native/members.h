@@ -26,7 +26,7 @@ int member_step(Member *member, const int32_t *words, const Size *sources, const
                 float bound);
 
 /* The next rows, each with the state of its parent, which is a row of the step before. */
-int member_reorder(Member *member, const Size *parents, Size rows);
+void member_reorder(Member *member, const Size *parents, Size rows);
 
 /* A source has no more rows: `first` is its first, `live` their number, `rest` that of those behind. */
 void member_drop(Member *member, Size source, Size first, Size live, Size rest);

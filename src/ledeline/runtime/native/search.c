@@ -326,9 +326,9 @@ static int advance_rows(Search *search) {
 }
 
 /* The rows of the next step, each with the state of its parent. */
-static int next_rows(Search *search, Size rows) {
+static void next_rows(Search *search, Size rows) {
     for (Size m = 0; m < search->num_members; m++)
-        if (!member_reorder(&search->members[m], search->parents, rows)) return 0;
+        member_reorder(&search->members[m], search->parents, rows);
     search->rows = 0;
     for (Size n = 0; n < search->number; n++) {
         const Beam *beam = &search->beams[n];
@@ -337,7 +337,6 @@ static int next_rows(Search *search, Size rows) {
             search->sources[search->rows++] = n;
         }
     }
-    return 1;
 }
 
 int search_step(Search *search) {
@@ -354,7 +353,8 @@ int search_step(Search *search) {
     }
     search->steps++;
     search->running = row > 0;
-    return next_rows(search, row);
+    next_rows(search, row);
+    return 1;
 }
 
 void search_give_up(Search *search, Size source) {
