@@ -11,9 +11,10 @@ from safetensors.torch import save_file
 
 from ledeline.config import SearchConfig
 from ledeline.core.steps import Steps, run_steps
-from ledeline.data.dataset import Batch, padded
+from ledeline.data.dataset import Batch
 from ledeline.inference import rescoring
 from ledeline.inference.checks.check import Check
+from ledeline.inference.engine_model import EngineModel
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.options import Options
 from ledeline.inference.rescoring import Rescorer
@@ -23,8 +24,7 @@ from ledeline.model.format.model_folder import ModelBundle, load_model, write_de
 from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
-from ledeline.runtime.engine import Engine
-from ledeline.search import Hypothesis, search
+from ledeline.search import Hypothesis
 from ledeline.synth.newsroom import generate
 from systems import addons
 
@@ -64,8 +64,11 @@ def found_by(headliner: Headliner, options: Options = ALL) -> list[list[tuple[st
 def hypotheses(headliner: Headliner, text: str) -> tuple[list[int], list[Hypothesis]]:
     """The ids of a text, and what a search of all `BEAM` finds."""
     (source,) = headliner.read([text])
-    (found,) = search(headliner._model.step_model, *padded([source.ids]), ALL.search)
-    return list(source.ids), found
+    running = headliner._model.model.begin_search([source.ids], ALL.search)
+    while running.running:
+        running.step()
+    (found,) = running.hypotheses
+    return list(source.ids), list(found)
 
 
 # --- the order ------------------------------------------------------------------------------------
@@ -76,7 +79,7 @@ def test_the_order_is_by_the_sum_of_score_and_rank(bundle: MakeBundle, precision
     """Each headline is read alone here; the score of a headline stays its own."""
     one = bundle(weight=2.0)
     headliner = Headliner([one], precision)
-    assert isinstance(headliner._model.step_model, Engine)
+    assert isinstance(headliner._model.model, EngineModel)
     ranked, num_moved = found_by(headliner), 0
     for text, alternatives in zip(LEDES, ranked, strict=True):
         source, found = hypotheses(headliner, text)
@@ -129,7 +132,7 @@ def test_equals_stay_as_they_are() -> None:
             torch.nn.Module.__init__(self)
 
     found = [Hypothesis((5, number), 3.0) for number in range(4)] + [Hypothesis((), 0.5)]
-    ranked = run_steps(Rescorer([Level()]).ranked([4, 5], found))
+    ranked = run_steps(Rescorer([Level()], 1).ranked([4, 5], found))
     assert ranked == [found[4], *found[:4]]
 
 
@@ -169,8 +172,8 @@ def test_a_long_list_is_read_in_steps(bundle: MakeBundle, monkeypatch: pytest.Mo
     source, found = hypotheses(headliner, LEDES[0])
 
     def run() -> tuple[int, list[Hypothesis]]:
-        assert headliner._model.rescorer is not None
-        steps, number = headliner._model.rescorer.ranked(source, found), 0
+        assert headliner._model.model.rescorer is not None
+        steps, number = headliner._model.model.rescorer.ranked(source, found), 0
         while True:
             try:
                 next(steps)
@@ -209,8 +212,8 @@ def test_an_ensemble_adds_the_mean(bundle: MakeBundle) -> None:
 
 
 def test_models_that_do_not_rescore_are_left_alone(bundle: MakeBundle) -> None:
-    assert Headliner([bundle(reconstruction=False)])._model.rescorer is None
-    assert Headliner([bundle(rank=False)])._model.rescorer is None
+    assert Headliner([bundle(reconstruction=False)])._model.model.rescorer is None
+    assert Headliner([bundle(rank=False)])._model.model.rescorer is None
 
 
 def test_a_single_hypothesis_is_not_read_again(
