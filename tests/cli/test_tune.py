@@ -24,6 +24,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.filterwarnings("ignore::ledeline.core.errors.EngineWarning")
 def test_it_writes_a_model_with_weights(model_folder: Path, pairs: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "tuned"
     shown = ledeline(

@@ -25,7 +25,11 @@ from ledeline.inference.headliner import Headliner, Options, system_name
 from ledeline.model.format.model_folder import load_model
 from ledeline.synth.newsroom import generate
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    # The engine has no such features, see tests/inference/test_engines.py.
+    pytest.mark.filterwarnings("ignore::ledeline.core.errors.EngineWarning"),
+]
 
 PAIRS = [(story.lede, story.headline) for story in generate(10, 5)]
 SMALL = TuningConfig(beam=6, rounds=2, restarts=3)
