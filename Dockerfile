@@ -1,7 +1,7 @@
 # ledeline serve, for CPUs; docs/serve.md says how to run it.
 FROM python:3.11-slim AS build
 
-# A compiler for the kernels of the engine; the final image has none.
+# A compiler for the engine; the final image has none.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
@@ -10,8 +10,6 @@ RUN python -m venv /opt/ledeline
 ENV PATH=/opt/ledeline/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build
 
-# Where pip looks beside its usual place; with an index of PyTorch for CPUs the image is smaller.
-ARG PIP_EXTRA_INDEX_URL
 COPY pyproject.toml constraints.txt README.md ./
 COPY src ./src
 RUN pip install --constraint constraints.txt '.[serve]'

@@ -47,7 +47,7 @@ docs: $(VENV)/.installed
 # The base is what headlines need; tests and the rest have all extras, in the same environment.
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-$(VENV)/.installed-base: pyproject.toml constraints.txt
+$(VENV)/.installed-base: pyproject.toml constraints.txt $(wildcard src/ledeline/runtime/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ledeline needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; name another with make PYTHON=...")'
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(PIP_INSTALL) .

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from rows import Column, Rows, Table
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ("pip", "setuptools", "wheel")
+ALONE = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 LEDE = "Tokyo stocks rose on Tuesday as exporters gained on a weaker yen."
 
 
@@ -75,7 +76,7 @@ def sizes(name: str) -> list[Size]:
 def sizes_in(python: Path) -> list[Size]:
     """The same in another environment."""
     command = [python, __file__, "--list"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=ALONE)
     return [Size(*one) for one in json.loads(done.stdout)]
 
 
@@ -96,13 +97,15 @@ def install(folder: Path, constraints: Path) -> Path:
     return python
 
 
-def start_times(commands: Sequence[Sequence[str]], number: int) -> list[list[float]]:
+def start_times(
+    commands: Sequence[Sequence[str]], number: int, environment: Mapping[str, str]
+) -> list[list[float]]:
     """Seconds of each command, started in turns."""
     found: list[list[float]] = [[] for _ in commands]
     for _ in range(number):
         for command, seconds in zip(commands, found, strict=True):
             began = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
+            subprocess.run(command, check=True, capture_output=True, env=environment)
             seconds.append(time.perf_counter() - began)
     return found
 
@@ -121,13 +124,13 @@ def report_sizes(rows: Rows, found: Sequence[Size]) -> None:
     print(f"\nnot counted: {', '.join(TOOLS)}\n")
 
 
-def report_starts(rows: Rows, python: Path, number: int) -> None:
+def report_starts(rows: Rows, python: Path, number: int, environment: Mapping[str, str]) -> None:
     commands = {
         "python -c pass": [str(python), "-c", "pass"],
         "ledeline --version": [str(python), "-m", "ledeline", "--version"],
         "ledeline generate": [str(python), "-m", "ledeline", "generate", LEDE],
     }
-    times = start_times(list(commands.values()), number)
+    times = start_times(list(commands.values()), number, environment)
     table = Table(
         rows,
         "starts",
@@ -160,12 +163,12 @@ def main() -> None:
     rows = Rows(given.json, described())
     if is_quick:
         report_sizes(rows, sizes("ledeline"))
-        report_starts(rows, Path(sys.executable), given.number)
+        report_starts(rows, Path(sys.executable), given.number, os.environ)
         return
     with tempfile.TemporaryDirectory() as folder:
         python = install(Path(folder), given.constraints)
         report_sizes(rows, sizes_in(python))
-        report_starts(rows, python, given.number)
+        report_starts(rows, python, given.number, ALONE)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,20 @@
 
 from typing import Annotated, Any, Literal, get_args
 
+import click
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ledeline.cli import app, options
+from ledeline.cli.parameters import make_command
 from ledeline.config import SearchConfig, search
 from ledeline.config.section import at_least, fields, section
 from ledeline.inference import headliner
 from pages import ROOT
 
-COMMANDS: Any = typer.main.get_command(app)
+COMMANDS: Any = {
+    verb: app.get_command(click.Context(app), verb) for verb in ("generate", "evaluate")
+}
 KEYS = fields(SearchConfig)
 ELSEWHERE = {  # keys without an option of their own
     "generate": {"forbid_unknown": "--unknown forbid"},
@@ -23,7 +26,7 @@ ELSEWHERE = {  # keys without an option of their own
 @pytest.mark.parametrize("verb", ELSEWHERE)
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_every_key_is_an_option(verb: str, key: Any) -> None:
-    found = {one.name: one for one in COMMANDS.commands[verb].params}
+    found = {one.name: one for one in COMMANDS[verb].params}
     if key.name in ELSEWHERE[verb]:
         assert key.name not in found
         return
@@ -38,7 +41,7 @@ def test_every_key_is_an_option(verb: str, key: Any) -> None:
 def test_options_of_the_check_are_those_of_python(name: str) -> None:
     key = next(one for one in fields(headliner.Options) if one.name == name)
     for verb in ELSEWHERE:
-        option = {one.name: one for one in COMMANDS.commands[verb].params}[name]
+        option = {one.name: one for one in COMMANDS[verb].params}[name]
         assert (option.default, option.help) == (key.default, key.doc)
 
 
@@ -72,13 +75,13 @@ DEFAULT = Longer()
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(options, "SearchConfig", Longer)
     seen: list[tuple[str, Longer, bool]] = []
-    small = typer.Typer()
 
-    @small.command()
     @options.with_search_options(without=("hidden",))
     def verb(text: str, search: Longer = DEFAULT, last: bool = False) -> None:
         """Say something."""
         seen.append((text, search, last))
+
+    small = make_command("verb", verb)
 
     def call(*words: str) -> tuple[Any, Any]:
         result = CliRunner().invoke(small, words)
@@ -90,7 +93,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
 class TestANewKey:
     def test_becomes_an_option_with_its_default(self, run: Any) -> None:
         result, _ = run("--help")
-        for word in ("--diverse-groups", "--penalty", "--order", "--verbose", "--last", "{text}"):
+        for word in ("--diverse-groups", "--penalty", "--order", "--verbose", "--last", "TEXT"):
             assert word in result.output
         assert "Say something." in result.output
         assert "hidden" not in result.output
@@ -100,4 +103,4 @@ class TestANewKey:
         given = ["a", "--diverse-groups=5", "--penalty=0.5", "--order=first", "--verbose", "--last"]
         search = Longer(diverse_groups=5, penalty=0.5, order="first", verbose=True)
         assert run(*given)[1] == ("a", search, True)
-        assert "best" in run("a", "--order=worst")[0].output  # typer lists what there is
+        assert "best" in run("a", "--order=worst")[0].output  # click lists what there is

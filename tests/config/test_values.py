@@ -23,7 +23,6 @@ KINDS = (
     Path,
     datetime.date,
     Literal["a", "1"],
-    Literal[1, 2],
     int | None,
     float | None,
     Path | None,

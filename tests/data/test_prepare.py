@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ledeline.cli import app
 from ledeline.config import CorpusConfig, DatasetConfig, PrepareConfig

@@ -16,7 +16,7 @@ from ledeline.evaluation.heatmap import heat_map
 from ledeline.evaluation.links import AlignmentScore, Links
 from ledeline.evaluation.set_alignment import SetLinks, alignment_summary
 from ledeline.evaluation.word_pairs import PairingRule, sample, word_pairs
-from ledeline.inference.headliner import open_model
+from ledeline.inference.engines import open_model
 from ledeline.model.format.model_folder import ModelBundle
 from ledeline.synth.newsroom import generate
 

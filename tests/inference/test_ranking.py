@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cpu_facts import same_bits_in_any_batch
 from ledeline.config import SearchConfig
 from ledeline.core.errors import LedelineError
 from ledeline.core.shipped import SHIPPED
@@ -152,7 +151,6 @@ def test_as_many_as_were_asked_for(
         assert [each.text for each in one.alternatives] == [each.text for each in expected]
 
 
-@same_bits_in_any_batch
 def test_a_headline_does_not_depend_on_its_batch(
     headliner: Headliner, ranked: list[Headline]
 ) -> None:
@@ -161,7 +159,6 @@ def test_a_headline_does_not_depend_on_its_batch(
     assert_same(headliner.generate_batch(TEXTS, replace(RANKED, batch_size=2)), ranked)
 
 
-@same_bits_in_any_batch
 @pytest.mark.parametrize("steps", [0, 2, 12, 25, 40])
 def test_the_others_get_theirs_where_some_are_given_up(
     headliner: Headliner, ranked: list[Headline], steps: int

@@ -9,7 +9,6 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cpu_facts import same_bits_in_any_batch
 from ledeline.config import SearchConfig
 from ledeline.core.steps import Steps, run_steps
 from ledeline.data.dataset import Batch, padded
@@ -137,14 +136,12 @@ def test_equals_stay_as_they_are() -> None:
 # --- nothing else changes it ----------------------------------------------------------------------
 
 
-@same_bits_in_any_batch
 def test_other_texts_do_not_change_it(bundle: MakeBundle) -> None:
     headliner = Headliner([bundle()])
     together = headliner.generate_batch(LEDES, ALL)
     assert [headliner.generate_batch([text], ALL)[0] for text in LEDES] == together
 
 
-@same_bits_in_any_batch
 def test_a_rank_has_the_same_bits_in_any_batch(
     bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

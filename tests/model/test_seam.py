@@ -11,10 +11,16 @@ from torch import Tensor, nn
 from ledeline.config.section import above, fields, section
 from ledeline.core.errors import EngineWarning, ModelError
 from ledeline.data.dataset import Batch, padded
-from ledeline.inference.engines import choose_engine
+from ledeline.inference.engine_model import EngineModel
+from ledeline.inference.engine_weights import engine_of
+from ledeline.inference.engine_weights import refusal as engine_refusal
+from ledeline.inference.engines import choose_model
+from ledeline.inference.headline_model import HeadlineModel
+from ledeline.inference.torch_model import TorchModel
 from ledeline.model import addons as known_addons
 from ledeline.model.addons.addon import Addon, Sizes, View
 from ledeline.model.build import refusal
+from ledeline.model.format.model_folder import ModelBundle
 from ledeline.model.format.weights import as_stored, read_weights, write_weights
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
@@ -22,9 +28,10 @@ from ledeline.model.system_config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.systems import SYSTEMS
 from ledeline.model.systems.encdec import EncDec
 from ledeline.model.systems.gru import GruConfig
-from ledeline.runtime.cpu import has_int8
-from ledeline.runtime.engine import Engine
 from ledeline.search import Hypothesis, search
+from ledeline.text.profiles import NATURAL
+from ledeline.text.subwords import Subwords
+from ledeline.text.tokenizer import Tokenizer
 from systems import encdec, random_system, small_config
 
 PAIRS = [([4, 5, 6, 7, 5], [4, 6]), ([8, 9, 4], [9]), ([10, 4, 7], [6, 7])]
@@ -192,25 +199,30 @@ def test_convolutions_survive_int8(tmp_path: Path) -> None:
     assert torch.equal(found["bias"], weights["bias"])
 
 
+def chosen_for(model: Any, precision: Any) -> HeadlineModel:
+    """What runs a system that was made here; no words are needed."""
+    return choose_model([ModelBundle(model, Tokenizer(NATURAL, Subwords([], "")))], precision)
+
+
 class TestEngines:
     """What an engine does not know it refuses; it never leaves anything out in silence."""
 
     def test_the_papers_four_are_known(self) -> None:
         for names in ((), ("sgate",), ("spm",), ("sgate", "spm")):
-            assert Engine.refusal(random_system(*names)) is None
+            assert engine_refusal(random_system(*names)) is None
 
     @pytest.mark.usefixtures("offered")
     def test_an_add_on_that_changes_what_is_written(self) -> None:
         model = random_system("counting")
         with pytest.raises(ModelError, match="it does not know the add-on counting"):
-            Engine(model)
+            engine_of(model, "float32")
         with pytest.raises(
-            ModelError,
-            match="precision int8 needs the CPU engine: it does not know" if has_int8() else "VNNI",
+            ModelError, match="precision int8 needs the CPU engine: it does not know the add-on"
         ):
-            choose_engine(model, "int8")
+            chosen_for(model, "int8")
         with pytest.warns(EngineWarning, match="written by the system itself.* add-on counting"):
-            chosen = choose_engine(model, "auto")
+            chosen = chosen_for(model, "auto")
+        assert isinstance(chosen, TorchModel)
         assert chosen.step_model is model
         assert chosen.precision == "float32"
 
@@ -218,26 +230,26 @@ class TestEngines:
     def test_an_add_on_that_only_trains(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert isinstance(
-                choose_engine(random_system("coverage"), "float32").step_model, Engine
-            )
+            chosen = chosen_for(random_system("coverage"), "float32")
+        assert isinstance(chosen, EngineModel)
+        assert chosen.precision == "float32"
 
     def test_another_system(self) -> None:
         with pytest.warns(EngineWarning, match="does not know the system GRU-EncDec"):
-            assert choose_engine(random_system(system=GRU), "auto").precision == "float32"
+            assert chosen_for(random_system(system=GRU), "auto").precision == "float32"
 
     def test_a_layer_more(self) -> None:
         model = random_system()
         model.adapter = nn.Linear(4, 4)
         with pytest.raises(ModelError, match="it does not know the layer adapter"):
-            Engine(model)
+            engine_of(model, "int8")
 
     def test_a_subclass(self) -> None:
         class Other(EncDec):
             """Writes otherwise, with the same layers."""
 
         with pytest.raises(ModelError, match="it does not know the system EncDec"):
-            Engine(Other(encdec(embedding_size=3, hidden_size=4), VOCABULARY))
+            engine_of(Other(encdec(embedding_size=3, hidden_size=4), VOCABULARY), "int8")
 
 
 # --- an add-on with state of its own, in training and in search -----------------------------------
@@ -382,18 +394,3 @@ class TestEverySystem:
         model(model.pairs(Batch.of(PAIRS))).total().sum().backward()
         for parameter_name, parameter in model.named_parameters():
             assert parameter.grad.abs().max() > 0, parameter_name
-
-
-def test_the_engine_traces_as_the_system_does() -> None:
-    model = random_system("sgate", "spm")
-    pairs = model.pairs(Batch.of(PAIRS))
-    with torch.inference_mode():
-        ours, theirs = Engine(model).trace(pairs), model.trace(pairs)
-    valid = pairs.target_mask
-    for found, expected in (
-        (ours.log_probabilities, theirs.log_probabilities),
-        (ours.attention, theirs.attention),
-        (ours.source_predictions, theirs.source_predictions),
-    ):
-        assert found is not None
-        torch.testing.assert_close(found[valid], expected[valid], rtol=1e-4, atol=1e-5)

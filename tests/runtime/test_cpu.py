@@ -1,4 +1,4 @@
-"""What a processor lacks is known, and can be tried on one that has it."""
+"""Which kinds of instructions the engine may use, and the switch that forces one."""
 
 import subprocess
 import sys
@@ -6,22 +6,48 @@ import sys
 import pytest
 import torch
 
-from ledeline.core.errors import ConfigError, ModelError
-from ledeline.runtime import cpu, kernels
-from ledeline.runtime.engine import Engine
-from ledeline.runtime.linear import Int8Linear
+from ledeline.core.errors import ConfigError
+from ledeline.runtime import cpu
 
 
-@pytest.mark.parametrize(("wanted", "place"), [("", 3), ("portable", 0), ("avx2", 1), ("vnni", 3)])
-def test_the_switch(monkeypatch, wanted, place):
+def test_a_kind_is_known_and_portable_always_there():
+    own = cpu.kinds()
+    assert own[0] == "portable"
+    assert set(own) <= set(cpu.KINDS)
+    assert len(set(own)) == len(own)
+
+
+def test_without_the_switch_it_is_the_fastest(monkeypatch):
+    monkeypatch.delenv(cpu.VARIABLE, raising=False)
+    assert cpu.chosen_kind() == cpu.kinds()[-1]
+    monkeypatch.setenv(cpu.VARIABLE, "")
+    assert cpu.chosen_kind() == cpu.kinds()[-1]
+
+
+@pytest.mark.parametrize("wanted", cpu.KINDS)
+def test_the_switch(monkeypatch, wanted):
     monkeypatch.setenv(cpu.VARIABLE, wanted)
-    assert cpu.limit() == place
+    if wanted in cpu.kinds():
+        assert cpu.chosen_kind() == wanted
+        return
+    with pytest.raises(ConfigError, match=f"LEDELINE_CPU={wanted}: this CPU only has portable"):
+        cpu.chosen_kind()
+
+
+def test_a_kind_that_this_cpu_lacks_is_refused(monkeypatch):
+    monkeypatch.setattr(cpu, "kinds", lambda: ("portable", "avx2"))
+    monkeypatch.setenv(cpu.VARIABLE, "vnni")
+    with pytest.raises(ConfigError, match=r"LEDELINE_CPU=vnni: this CPU only has portable, avx2$"):
+        cpu.chosen_kind()
+    monkeypatch.setenv(cpu.VARIABLE, "")
+    assert cpu.chosen_kind() == "avx2"
 
 
 def test_a_kind_that_is_none_is_named(monkeypatch):
     monkeypatch.setenv(cpu.VARIABLE, "sse9")
-    with pytest.raises(ConfigError, match=r"LEDELINE_CPU=sse9 .* portable, avx2, avx512, vnni"):
-        cpu.limit()
+    known = ", ".join(cpu.KINDS)
+    with pytest.raises(ConfigError, match=f"LEDELINE_CPU=sse9 is not a kind of CPU; .* {known}$"):
+        cpu.chosen_kind()
 
 
 def test_the_command_says_so_in_a_sentence(monkeypatch):
@@ -31,46 +57,6 @@ def test_the_command_says_so_in_a_sentence(monkeypatch):
     assert shown.returncode == 2
     assert shown.stderr.startswith("ledeline: LEDELINE_CPU=sse9")
     assert len(shown.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize("wanted", ["portable", "avx2", "avx512"])
-def test_without_vnni_there_is_no_int8(monkeypatch, wanted):
-    monkeypatch.setenv(cpu.VARIABLE, wanted)
-    assert not cpu.has_int8.__wrapped__()
-
-
-def test_sums_that_are_cut_are_no_int8(monkeypatch):
-    monkeypatch.setattr(cpu, "_adds_up_exactly", lambda: False)
-    assert not cpu.has_int8.__wrapped__()
-
-
-@pytest.mark.skipif(not cpu.has_int8(), reason="needs a CPU with VNNI")
-def test_onednns_sums_are_as_exact_as_is_said():
-    """On a CPU without VNNI they are cut at 16 bits, which is why int8 is refused there."""
-    assert cpu._adds_up_exactly()
-    product, values = Int8Linear(torch.ones(16, 64)), torch.ones(2, 64)
-    assert torch.allclose(product(product.quantize(values)), torch.tensor(64.0), rtol=1e-5)
-
-
-def test_an_engine_by_hand_refuses_int8(monkeypatch, make):
-    """It used to write with sums that were off by 2, without a word."""
-    monkeypatch.setattr(cpu, "has_int8", lambda: False)
-    model = make("EncDec").float()
-    Engine(model, "float32")
-    with pytest.raises(ModelError, match=r"int8 needs a CPU with AVX-512 VNNI .* use float32"):
-        Engine(model, "int8")
-
-
-def test_our_loops_keep_to_the_switch():
-    if kernels.library is None:
-        pytest.skip("pip found no C compiler")
-    best = kernels.library.ledeline_limit(cpu.limit())
-    try:
-        assert kernels.library.ledeline_limit(0) == 0
-        assert not kernels.has_lstm(48)
-        assert kernels.library.ledeline_limit(len(cpu.KINDS)) >= best
-    finally:
-        assert kernels.library.ledeline_limit(cpu.limit()) == best
 
 
 def test_bfloat16_is_there_if_an_lstm_of_it_runs():

@@ -12,10 +12,9 @@ from ledeline.config import SearchConfig
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import padded
-from ledeline.runtime.engine import Engine
 from ledeline.search import Ensemble, ExtractiveModel, feature_counts, search
 from ledeline.search.beam import BeamSearch
-from ledeline.search.step_model import Scorer, SeenModel
+from ledeline.search.step_model import Scorer
 from ledeline.text.subwords import BOS, EOS, PAD, UNK
 from slow_search import TableModel, slow_search
 from systems import random_system
@@ -188,11 +187,11 @@ def test_a_hypothesis_costs_what_its_features_say():
                 assert -one.cost == pytest.approx(expected, abs=1e-9)
 
 
-def test_engines_and_ensembles_can_have_features(make):
+def test_systems_and_ensembles_can_have_features(make):
     model = make("EncDec", embedding=8, hidden=16, vocabulary=40).float()
-    for inner in (Engine(model), Ensemble([model, model])):
+    for inner in (model, Ensemble([model, model])):
         wrapped = ExtractiveModel(inner, WEIGHTS)
-        assert not isinstance(wrapped, Scorer | SeenModel)
+        assert not isinstance(wrapped, Scorer)
         found = search(wrapped, *padded(SOURCES), CONFIG)
         assert found != search(inner, *padded(SOURCES), CONFIG)
         for source, (best, *_) in zip(SOURCES, found, strict=True):

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from ledeline.config import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import padded
-from ledeline.runtime.engine import Engine
+from ledeline.inference.engine_weights import engine_of
 from ledeline.search import BeamSearch, greedy, search
 from ledeline.search.beam import COMPACTIONS, Compaction
+from ledeline.search.engine_search import EngineSearch
 from ledeline.text.subwords import EOS
 from slow_search import TableModel, assert_alike, search_options, slow_search
 from systems import random_system
@@ -197,9 +198,8 @@ def test_of_one_that_was_given_up_there_is_what_was_in_the_beam():
 
 
 def test_what_was_seen_is_kept_with_the_headlines(make):
-    model = make("EncDec", embedding=8, hidden=16, vocabulary=40)
-    engine = Engine(model)
-    running = BeamSearch(engine, *padded(SOURCES), KEEP, keep_states=True)
+    model = make("EncDec", embedding=8, hidden=16, vocabulary=40).float()
+    running = EngineSearch([engine_of(model, "float32")], SOURCES, KEEP, keep_states=9)
     while running.running:
         running.step()
     for row, found in enumerate(running.hypotheses):
@@ -207,7 +207,9 @@ def test_what_was_seen_is_kept_with_the_headlines(make):
         for one in found:
             assert sum(one.path.logs) == pytest.approx(-one.cost, rel=1e-5)
             assert len(one.path.slots) == len(one.ids) + (not one.truncated)
-        assert running.seen(row, found) is not None
+        seen = running.seen(row, found)
+        assert seen.steps == min(9, max(len(one.path.slots) for one in found))
+        assert len(seen.states) == len(found) * seen.steps * 16 * 4
 
 
 def test_it_cannot_stop_early():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ledeline.cli import app
 from serve_process import HELD, PATIENCE, QUICK, command, metrics, until

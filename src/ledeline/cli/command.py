@@ -97,7 +97,7 @@ def progress_bar(*, wanted: bool) -> Iterator[Progress]:
         return
     from rich.console import Console
 
-    from ledeline.cli.views.console import ProgressBars
+    from ledeline.cli.views.progress_bars import ProgressBars
 
     with ProgressBars(Console(stderr=True)) as bars:
         yield bars

@@ -65,7 +65,8 @@ def make_command(
 
 
 def _made(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
-    kind, note = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, Option())
+    without: Any = Argument() if parameter.default is parameter.empty else Option()
+    kind, note = get_args(hint)[:2] if get_origin(hint) is Annotated else (hint, without)
     base, many = _base(kind), _is_list(_base(kind))
     if many:
         (base,) = get_args(base)

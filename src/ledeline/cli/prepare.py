@@ -22,7 +22,8 @@ def prepare(
     """
     from rich.console import Console
 
-    from ledeline.cli.views.console import ProgressBars, prepare_summary
+    from ledeline.cli.views.preparation import prepare_summary
+    from ledeline.cli.views.progress_bars import ProgressBars
     from ledeline.config import PrepareConfig
     from ledeline.config.toml import load
     from ledeline.data.prepare import prepare as prepare_dataset
@@ -48,7 +49,7 @@ def synth(
     """
     from rich.console import Console
 
-    from ledeline.cli.views.console import ProgressBars
+    from ledeline.cli.views.progress_bars import ProgressBars
     from ledeline.core.progress import track_progress
     from ledeline.corpus.table_writer import write_table
     from ledeline.synth.newsroom import Story, generate

@@ -57,5 +57,9 @@ class RenamedWarning(LedelineWarning, FutureWarning):
     """An old name was used, which works for one more version."""
 
 
+class LeftOutWarning(LedelineWarning, UserWarning):
+    """A part of the work was left out, because an extra is not installed."""
+
+
 class EngineWarning(LedelineWarning, UserWarning):
     """No fast engine knows a system, so that it writes headlines itself."""

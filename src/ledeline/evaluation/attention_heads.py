@@ -20,11 +20,11 @@ from ledeline.evaluation.links import (
     AlignmentScore,
     Links,
     OverlapCounts,
+    gold_links,
     overlap_counts,
     score_methods,
     to_words,
 )
-from ledeline.evaluation.set_alignment import gold_links
 from ledeline.evaluation.teacher_forcing import force_pairs
 from ledeline.inference.traces import trace_every_attention
 from ledeline.model.addons import ADDONS

@@ -7,6 +7,7 @@ is done is noted there at once, so that an evaluation that was stopped can be re
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
-from ledeline.core.errors import ScoreError
+from ledeline.core.errors import LeftOutWarning, ScoreError
+from ledeline.core.extras import missing_extra
 from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
@@ -22,11 +24,12 @@ from ledeline.core.signals import Interrupted, Stop
 from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import scoring
+from ledeline.evaluation.alignment_json import AlignmentSummary
 from ledeline.evaluation.audit import AuditSummary, audit, compared_words
 from ledeline.evaluation.check_counts import CheckCounts
 from ledeline.evaluation.evaluation_folder import SUMMARY, EvaluationFolder
 from ledeline.evaluation.json_fields import JsonFields
-from ledeline.evaluation.set_alignment import alignment_summary, gold_links
+from ledeline.evaluation.links import gold_links
 from ledeline.evaluation.summary import (
     CheckSettings,
     EvaluationSettings,
@@ -264,16 +267,7 @@ def _evaluate_set(
     scores = rouge.score_all(outputs, references, config.scoring, progress)
     odd_words = audit(words.outputs, words.references, words.sources)
     place.write_pairs(scores, odd_words)
-    place.write_alignment(
-        alignment_summary(
-            as_system(system.headliner.models[0]),
-            test_set,
-            num_word_pairs=config.num_word_pairs,
-            num_heat_maps=config.num_heat_maps,
-            seed=config.seed,
-            progress=progress,
-        )
-    )
+    place.write_alignment(_alignment(system, test_set, config, progress))
     return SetSummary(
         files=test_set.files,
         checksum=checksum(test_set),
@@ -286,6 +280,29 @@ def _evaluate_set(
         seconds=seconds,
         command=command,
         checks=_count_checks(system, headlines, config),
+    )
+
+
+def _alignment(
+    system: EvaluatedSystem, test_set: EvaluationSet, config: EvaluationConfig, progress: Progress
+) -> AlignmentSummary:
+    """How a test set is aligned, by the system in PyTorch; nothing, with a warning, without it."""
+    try:
+        from ledeline.evaluation.set_alignment import alignment_summary
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error, "alignment", own="train")
+        if missing is None:
+            raise
+        message = f"the alignment of {test_set.name} is left out: {missing}"
+        warnings.warn(message, LeftOutWarning, stacklevel=2)
+        return AlignmentSummary({}, None, ())
+    return alignment_summary(
+        as_system(system.headliner.models[0]),
+        test_set,
+        num_word_pairs=config.num_word_pairs,
+        num_heat_maps=config.num_heat_maps,
+        seed=config.seed,
+        progress=progress,
     )
 
 

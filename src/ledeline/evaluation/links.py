@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ledeline.core.errors import CorpusError
+from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.text.profiles import Profile, clean
 from ledeline.text.tokenizer import Tokenizer
 
@@ -47,6 +48,13 @@ def _parse_link(item: str) -> tuple[int, int]:
 def format_pharaoh(links: Iterable[tuple[int, int]]) -> str:
     """Write links in the Pharaoh form, sorted by source place, then by headline place."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
+
+
+def gold_links(test_set: EvaluationSet) -> list[Links] | None:
+    """The gold links of a test set, where it has any."""
+    if test_set.alignments is None:
+        return None
+    return read_gold_links(test_set.alignments, test_set.gold_file, test_set.pairs)
 
 
 def read_gold_links(

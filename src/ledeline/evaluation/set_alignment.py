@@ -13,8 +13,8 @@ from ledeline.evaluation.heatmap import heat_map
 from ledeline.evaluation.links import (
     AlignmentScore,
     Links,
+    gold_links,
     num_words,
-    read_gold_links,
     score_methods,
 )
 from ledeline.evaluation.teacher_forcing import encode_pair
@@ -32,13 +32,6 @@ class SetLinks(NamedTuple):
 
     links: dict[str, list[Links]]
     quality: dict[str, AlignmentScore] | None  # None without gold links
-
-
-def gold_links(test_set: EvaluationSet) -> list[Links] | None:
-    """The gold links of a test set, where it has any."""
-    if test_set.alignments is None:
-        return None
-    return read_gold_links(test_set.alignments, test_set.gold_file, test_set.pairs)
 
 
 def align_set(

@@ -5,7 +5,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EngineConfig
+from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EncDecConfig, EngineConfig
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.toml import load
 from ledeline.core.errors import LedelineError, ModelError
@@ -100,9 +100,20 @@ def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:
 def _refuse_unknown_layers(path: Path, tensors: Tensors, config: EngineConfig) -> None:
     """Refuse weights of layers that the system does not have."""
     known = {*_LAYERS, *(_WEIGHT_NAMES.get(name, name) for name in config.addons)}
+    numbers = _num_layers(config)
     for name in tensors:
-        if name.partition(".")[0] not in known:
+        part, kind, number, *_ = [*name.split("."), "", ""]
+        is_layer = number.isdecimal() and f"{part}.{kind}" in numbers
+        if part not in known or (is_layer and int(number) >= numbers[f"{part}.{kind}"]):
             raise ModelError(
                 f"{path} does not match the other files of the folder: {name} belongs to no layer "
                 f"of {config.name}"
             )
+
+
+def _num_layers(config: EngineConfig) -> dict[str, int]:
+    """How many layers there are of those that the file numbers."""
+    system = config.system
+    if isinstance(system, EncDecConfig):
+        return {"encoder.layers": system.layers, "decoder.upper": system.layers - 1}
+    return {"encoder.layers": system.encoder_layers, "decoder.layers": system.decoder_layers}

@@ -80,6 +80,7 @@ def _single_threaded(threads: int) -> ThreadPoolExecutor:
 
     def begin() -> None:
         torch.set_num_threads(1)  # of this thread, and of all that start later
+        torch.get_num_threads()  # keeps it; else it would be set again at the first computation
         all_started.wait()
 
     pool = ThreadPoolExecutor(threads, "headliner", initializer=begin)

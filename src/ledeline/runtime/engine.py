@@ -61,7 +61,7 @@ class Engine:
                 int8=precision == "int8",
                 kind=kind or chosen_kind(),
             )
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ModelError(f"{path or 'the model'} is damaged: {error}") from None
         self.size: int = self.native.size  # H: of z_j, and of what attention mixes
 

@@ -19,5 +19,6 @@ def extension() -> Any:
     except ImportError as error:
         raise NoEngineError(
             f"ledeline was installed without its engine ({error}); install it from a wheel, or "
-            "with a C compiler such as gcc: pip install --force-reinstall --no-deps ledeline"
+            "with a C compiler such as gcc: pip install --force-reinstall --no-deps --no-cache-dir "
+            "ledeline"
         ) from None

@@ -15,6 +15,8 @@ from ledeline.core.errors import ModelError
 SIZES: Final = {"F32": 4, "F16": 2, "I8": 1}  # bytes of a value
 NAMES: Final = {"F32": "float32", "F16": "float16", "I8": "int8"}
 _MAX_HEADER: Final = 2**24  # bytes
+_MAX_DIMENSIONS: Final = 8
+_MAX_TOLD: Final = 80  # characters of a damaged file that an error repeats
 _LENGTH: Final = 8
 
 
@@ -33,7 +35,13 @@ Tensors: TypeAlias = dict[str, StoredTensor]
 
 
 def read_tensors(path: Path) -> Tensors:
-    """All tensors of a file; their values stay in the file until they are used."""
+    """All tensors of a file; their values stay in the file until they are used.
+
+    Nobody may shorten the file meanwhile: the system stops a process that reads behind the end. An
+    engine packs the weights when it is made, and needs the file no longer.
+    """
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{path} cannot be read: it is not a file")
     try:
         with path.open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -97,7 +105,8 @@ def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:
     if size > min(_MAX_HEADER, len(data) - _LENGTH):
         raise _Damage("its header is longer than the file, or than any header")
     try:
-        header = json.loads(bytes(data[_LENGTH : _LENGTH + size]).decode())
+        text = bytes(data[_LENGTH : _LENGTH + size]).decode()
+        header = json.loads(text, object_pairs_hook=_table)
     except (ValueError, RecursionError):
         raise _Damage("its header is not JSON") from None
     if not isinstance(header, dict):
@@ -105,16 +114,32 @@ def _split(data: memoryview) -> tuple[dict[str, Any], memoryview]:
     return header, data[_LENGTH + size :]
 
 
+def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON whose names are all different."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise _Damage("its header has a name twice")
+    return table
+
+
+def _told(value: object) -> str:
+    """What a damaged file has, so short and plain that it fits into a sentence."""
+    text = value if isinstance(value, str) and value.isprintable() else ascii(value)
+    return text if len(text) <= _MAX_TOLD else f"{text[:_MAX_TOLD]}..."
+
+
 def _entry(name: str, entry: Any, num_bytes: int) -> tuple[str, tuple[int, ...], int, int]:
     """The type, the shape and the place of a tensor."""
+    own = _told(name)
     try:
         dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
-        raise _Damage(f"{name} has no type, shape and place") from None
+        raise _Damage(f"{own} has no type, shape and place") from None
     if dtype not in list(SIZES):
-        raise _Damage(f"{name} has the type {dtype!r}, which is none of {', '.join(SIZES)}")
-    if not all(type(one) is int and 0 <= one <= num_bytes for one in (*shape, begin, end)):
-        raise _Damage(f"{name} has the shape {shape} at {begin} to {end}")
+        raise _Damage(f"{own} has the type {_told(dtype)}, which is none of {', '.join(SIZES)}")
+    are_sizes = all(type(one) is int and 0 <= one <= num_bytes for one in (*shape, begin, end))
+    if len(shape) > _MAX_DIMENSIONS or not are_sizes:
+        raise _Damage(f"{own} has the shape {_told(shape)} at {_told(begin)} to {_told(end)}")
     if end - begin != math.prod(shape) * SIZES[dtype]:
-        raise _Damage(f"{name} has {end - begin} bytes, which are not those of its shape {shape}")
+        raise _Damage(f"{own} has {end - begin} bytes, which are not those of its shape {shape}")
     return dtype, shape, begin, end

@@ -59,7 +59,7 @@ class VerifierEngine:
         int8, own = precision == "int8", kind or chosen_kind()
         try:
             self._native: Any = extension().Verifier(tensors, dict(shape), dict(bounds), int8, own)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ModelError(f"{path or 'the verifier'} is damaged: {error}") from None
 
     def judge(self, view: GeneratorView) -> VerifierSays:

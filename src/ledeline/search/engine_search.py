@@ -2,12 +2,16 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledeline.config.search import SearchConfig
+from ledeline.config.section import BadValue
 from ledeline.runtime.engine import Engine
 from ledeline.runtime.extension import extension
 from ledeline.search.hypothesis import Hypothesis, SearchPath
+
+_MOST: Final = 2**20  # hypotheses, or sub-words, that a search must have
+_FAR: Final = 2**30  # more sub-words than any headline has
 
 
 class SeenHeadlines(NamedTuple):
@@ -34,15 +38,11 @@ class EngineSearch:
         *,
         keep_states: int = 0,
     ) -> None:
-        options = asdict(config)
-        options["max_length"] = -1 if config.max_length is None else config.max_length
-        options["block_ngrams"] = config.block_ngrams or 0
-        options["recombine"] = config.recombine or 0
         models = [engine.native for engine in engines]
         self._native: Any = extension().Search(
             models[0] if len(models) == 1 else models,
             list(sources),
-            **options,
+            **_native_options(config),
             keep_states=keep_states > 0,
             max_states=keep_states,
             forbidden=forbidden,
@@ -78,3 +78,15 @@ class EngineSearch:
         steps = min(max(map(len, paths), default=0), int(self._native.num_seen))
         states = self._native.states(source, paths, steps)
         return SeenHeadlines(self._native.values(source), states, steps)
+
+
+def _native_options(config: SearchConfig) -> dict[str, Any]:
+    """The options as the engine has them; those that are off are 0, no limit is -1."""
+    for name in ("beam", "min_length"):
+        if getattr(config, name) > _MOST:
+            raise BadValue(name, getattr(config, name), f"must be at most {_MOST}")
+    options = asdict(config)
+    options["max_length"] = -1 if config.max_length is None else min(config.max_length, _FAR)
+    for name in ("block_ngrams", "recombine"):
+        options[name] = min(options[name] or 0, _FAR)
+    return options

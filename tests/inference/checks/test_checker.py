@@ -8,7 +8,6 @@ import json
 import pytest
 import torch
 
-from cpu_facts import same_bits_in_any_batch
 from ledeline.core.errors import ArgumentError
 from ledeline.core.shipped import SHIPPED
 from ledeline.core.steps import run_steps
@@ -64,7 +63,6 @@ def assert_near(found, expected):
 # --- the same answer --------------------------------------------------------------------------
 
 
-@same_bits_in_any_batch
 def test_one_by_one_is_all_at_once(checker):
     expected = [checker.check(*pair) for pair in PAIRS]
     assert len({one.support for one in expected}) > 6
@@ -73,7 +71,6 @@ def test_one_by_one_is_all_at_once(checker):
     assert_near(checker.check_batch(PAIRS * 2), expected * 2)  # more than are followed at once
 
 
-@same_bits_in_any_batch
 def test_steps_give_what_pairs_give(checker):
     asked = [(lede, [headline, "Rain falls", headline]) for lede, headline in PAIRS[:3]]
     found = run_steps(checker.steps(asked))
@@ -88,7 +85,6 @@ def test_steps_are_short(checker):
     assert len(list(checker.steps([(lede, [headline])]))) >= len(ids) + 2
 
 
-@same_bits_in_any_batch
 def test_many_headlines_of_a_lede_are_judged_as_each_alone(checker):
     lede = PAIRS[0][0]
     headlines = [headline for _, headline in PAIRS] * 8  # more than are judged at once

@@ -164,7 +164,7 @@ int run_batch(const Model *model, const Verifier *v, int32_t *const *sources, co
               Size number, const Task *task, Found *found) {
     Size before = found->number;
     return search_all(model, sources, lengths, first, number, task, found) &&
-           follow_all(model, v, sources, lengths, first, number, found->all + before, found->number - before);
+           (found->number == before || follow_all(model, v, sources, lengths, first, number, found->all + before, found->number - before));
 }
 
 void found_release(Found *found) {

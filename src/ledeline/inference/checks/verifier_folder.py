@@ -68,8 +68,10 @@ def read_verifier(folder: Path, precision: EnginePrecision = "int8") -> Verifier
 
 
 def _is_possible(shape: Mapping[str, Any]) -> bool:
-    """Whether these are the sizes of a verifier; the engine knows which go together."""
-    return set(shape) == _SIZES and all(type(one) is int and one > 0 for one in shape.values())
+    """Whether these are the sizes of a verifier; the engine knows how large they may be."""
+    if set(shape) != _SIZES or not all(type(one) is int and one > 0 for one in shape.values()):
+        return False
+    return bool(shape["size"] % shape["heads"] == 0)
 
 
 def _is_usable(calibration: Calibration) -> bool:

@@ -71,7 +71,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     if version not in list(STORAGES) or about.get("profile") not in list(PROFILES):
         kind = NewerModelError if type(version) is int and version > VERSION else ModelError
         raise kind(
-            f"{path} has format version {version} and profile {about.get('profile')}, but this "
+            f"{path} has format version {version!r} and profile {about.get('profile')!r}, but this "
             f"ledeline reads versions 1 to {VERSION} with " + " or ".join(PROFILES)
         )
     if storage not in STORAGES[version]:

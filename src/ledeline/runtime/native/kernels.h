@@ -11,8 +11,22 @@
 #ifndef LEDELINE_KERNELS_H
 #define LEDELINE_KERNELS_H
 
+#include <float.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the runtime needs a little-endian processor"
+#endif
+#if defined(__FAST_MATH__)
+#error "the runtime must be compiled without fast-math"
+#endif
+#if FLT_EVAL_METHOD != 0
+#error "the runtime needs floats of one precision, such as -msse2 -mfpmath=sse gives"
+#endif
+#if PTRDIFF_MAX < INT64_MAX
+#error "the runtime needs a 64-bit system"
+#endif
 
 typedef ptrdiff_t Size; /* of a row or a list, or a place in it; as wide as a pointer on every system */
 
@@ -56,6 +70,11 @@ typedef struct {
     void (*add_scaled)(float *sums, const float *values, float weight, Size number);
     void (*softmax)(float *values, Size number);
     float (*log_sum_exp)(const float *values, Size number);
+    /* Logarithms of mean probabilities of several models. logits (models, number) are `apart` from each
+       other, norms (models) `norms_apart`; a model's log-probability is its logit - its norm. The result
+       takes the place of the first model's logits. */
+    void (*mean_logs)(float *logits, Size apart, const float *norms, Size norms_apart, Size models,
+                      Size number);
     float (*highest)(const float *values, Size number);
     /* Where (value - norm) + total is above a bound, ascending; returns how many there are. */
     Size (*above)(const float *values, Size number, float norm, float total, float bound,

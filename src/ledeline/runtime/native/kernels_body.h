@@ -149,6 +149,21 @@ static float NAME(log_sum_exp)(const float *values, Size number) {
     return highest + (float)natural_log(total);
 }
 
+static void NAME(mean_logs)(float *logits, Size apart, const float *norms, Size norms_apart, Size models,
+                            Size number) {
+    double of_models = natural_log((double)models);
+    for (Size i = 0; i < number; i++) {
+        float highest = logits[i] - norms[0], sum = 0.0f;
+        for (Size m = 1; m < models; m++) {
+            float log = logits[m * apart + i] - norms[m * norms_apart];
+            highest = log > highest ? log : highest;
+        }
+        for (Size m = 0; m < models; m++)
+            sum += NAME(exp)((logits[m * apart + i] - norms[m * norms_apart]) - highest);
+        logits[i] = highest + (float)(natural_log(sum) - of_models);
+    }
+}
+
 static Size NAME(above)(const float *values, Size number, float norm, float total, float bound,
                         int32_t *places) {
     Size found = 0;
@@ -185,6 +200,6 @@ static void NAME(layer_norm)(const float *restrict values, const float *restrict
 static const Kernels NAME(kernels) = {
     KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(quantize),
     NAME(cell),        NAME(add),          NAME(gate),          NAME(tanh_add), NAME(dot),
-    NAME(add_scaled),  NAME(softmax),      NAME(log_sum_exp),   NAME(highest),  NAME(above),
+    NAME(add_scaled),  NAME(softmax),      NAME(log_sum_exp),   NAME(mean_logs),    NAME(highest),  NAME(above),
     NAME(layer_norm),
 };

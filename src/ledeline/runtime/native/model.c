@@ -353,6 +353,51 @@ static int decode_layer(const Model *model, Size number, const int32_t *words, c
     return 1;
 }
 
+#define SHARED 64 /* rows at most that share products */
+
+/* The first layer of the decoder for rows of a beam: what rows of one parent or of one word have in common
+   is computed once. The bits are those of decode_layer. */
+static int decode_beam(const Model *model, const int32_t *words, const float *before, float *after, Size rows,
+                       float bound, Work *work) {
+    const Linear *layer = &model->decoder[0];
+    Size h = model->sizes.hidden, size = state_size(model), stride = layer->stride, k = layer->width;
+    size_t half = (size_t)h * input_size(model), row = (size_t)k * input_size(model);
+    Size state_of[SHARED], word_of[SHARED], firsts[SHARED], states = 0, num_words = 0;
+    int32_t others[SHARED];
+    for (Size n = 0, at; n < rows; n++) {
+        for (at = 0; at < states && work->parents[firsts[at]] != work->parents[n]; at++) continue;
+        if (at == states) firsts[states++] = n;
+        state_of[n] = at;
+        for (at = 0; at < num_words && others[at] != words[n]; at++) continue;
+        if (at == num_words) others[num_words++] = words[n];
+        word_of[n] = at;
+    }
+    float *gates = room(&work->products, (size_t)(states + 1) * (size_t)stride * sizeof *gates);
+    float *of_words = room(&work->more, (size_t)num_words * (size_t)stride * sizeof *of_words);
+    if (!gates || !of_words ||
+        !apply_to_words(model, &model->first_word, &model->words, others, num_words, of_words, work))
+        return 0;
+    char *inputs = room(&work->inputs, (size_t)states * row);
+    if (!inputs) return 0;
+    memset(inputs, 0, (size_t)states * row);
+    for (Size n = 0; n < states; n++) {
+        const float *state = before + firsts[n] * size;
+        char *to = inputs + (size_t)n * row;
+        as_inputs(model->kernels, model->int8, state, size, to, k, 1, h, bound);
+        as_inputs(model->kernels, model->int8, state + h, size, to + half, k, 1, h, bound);
+    }
+    float step = bound / MAX_LEVEL, *now = gates + states * stride;
+    if (!apply(model->kernels, layer, inputs, states, &step, 1, gates, &work->scratch)) return 0;
+    for (Size n = 0; n < rows; n++) {
+        float *to = after + n * size + h;
+        memcpy(now, gates + state_of[n] * stride, (size_t)stride * sizeof *now);
+        model->kernels->add(now, of_words + word_of[n] * stride, stride);
+        memcpy(to + h, before + n * size + 2 * h, (size_t)h * sizeof *to);
+        model->kernels->cell(now, to, to + h, h);
+    }
+    return 1;
+}
+
 /* The context of one row, added up in `context` (H); the weights of attention go to `weights`. */
 static void attend(const Model *model, const float *query, const Memory *memory, float *weights,
                    float *context) {
@@ -372,6 +417,10 @@ int decoder_step(const Model *model, const int32_t *words, const Memory *const *
     Size h = model->sizes.hidden, size = state_size(model), longest = 0;
     for (Size number = 0; number < model->sizes.layers; number++) {
         const float *below = number ? after + h + 2 * (number - 1) * h : before;
+        if (number == 0 && work->parents && rows <= SHARED) {
+            if (!decode_beam(model, words, before, after, rows, bound, work)) return 0;
+            continue;
+        }
         if (!decode_layer(model, number, words, below, before, after, rows, bound, work)) return 0;
     }
     for (Size n = 0; n < rows; n++) longest = memories[n]->length > longest ? memories[n]->length : longest;

@@ -60,6 +60,7 @@ Size state_size(const Model *model); /* floats of a row */
 /* Room for what a thread computes. */
 typedef struct {
     Buffer scratch, inputs, products, more, scores, steps;
+    const Size *parents; /* NULL, or of the rows of a step: rows of one parent have the same state before */
 } Work;
 void work_release(Work *work);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_AT_ONCE 64 /* whose gates stay in the cache */
 #define STEPS_PER_SOURCE_TOKEN 2
 
 /* --- making a search ---------------------------------------------------------------------------- */
@@ -23,7 +22,7 @@ static int make_beam(Search *search, Beam *beam, Size length, const int32_t *for
     beam->size = search->options.beam, beam->num_live = 1, beam->running = 1, beam->cut_off = -1;
     beam->slots = malloc(k * sizeof *beam->slots);
     beam->forbidden = malloc(((size_t)num_forbidden + 1) * sizeof *beam->forbidden);
-    if (!memory_init(search->model, &beam->memory, length) || !beam->slots || !beam->forbidden) return 0;
+    if (!beam->slots || !beam->forbidden) return 0;
     beam->slots[0] = -1; /* nothing is written yet */
     beam->num_forbidden = num_forbidden;
     if (num_forbidden) memcpy(beam->forbidden, forbidden, (size_t)num_forbidden * sizeof *forbidden);
@@ -33,56 +32,53 @@ static int make_beam(Search *search, Beam *beam, Size length, const int32_t *for
 static int make_buffers(Search *search) {
     const Model *model = search->model;
     size_t k = (size_t)search->options.beam, rows = k * (size_t)search->number;
-    size_t state = (size_t)state_size(model) * sizeof(float);
-    search->before = malloc(rows * state);
-    search->after = malloc(rows * state);
+    size_t scored = k * (size_t)search->num_members;
+    search->members = calloc((size_t)search->num_members, sizeof *search->members);
     search->words = malloc(rows * sizeof *search->words);
-    search->memories = malloc(rows * sizeof *search->memories);
+    search->sources = malloc(rows * sizeof *search->sources);
     search->parents = malloc(rows * sizeof *search->parents);
-    search->logits = malloc(k * (size_t)model->output.stride * sizeof(float));
-    search->norms = malloc(k * sizeof(float));
+    search->logits = malloc(scored * (size_t)model->output.stride * sizeof(float));
+    search->norms = malloc(scored * sizeof(float));
     search->places = malloc(((size_t)model->sizes.vocabulary + k) * sizeof *search->places);
     search->selected = malloc((k + 1) * sizeof *search->selected);
     search->beams = calloc((size_t)search->number, sizeof *search->beams);
-    return search->before && search->after && search->words && search->memories && search->parents &&
-           search->logits && search->norms && search->places && search->selected && search->beams;
+    return search->members && search->words && search->sources && search->parents && search->logits &&
+           search->norms && search->places && search->selected && search->beams;
 }
 
 static void start_rows(Search *search) {
     search->rows = search->number;
-    for (Size n = 0; n < search->number; n++)
-        search->words[n] = BOS, search->memories[n] = &search->beams[n].memory;
+    for (Size n = 0; n < search->number; n++) search->words[n] = BOS, search->sources[n] = n;
 }
 
-int search_init(Search *search, const Model *model, const int32_t *ids, const Size *lengths, Size number,
-                SearchOptions options, int32_t *const *forbidden, const Size *num_forbidden) {
+int search_init(Search *search, const Model *const *models, Size num_models, const int32_t *ids,
+                const Size *lengths, Size number, SearchOptions options, int32_t *const *forbidden,
+                const Size *num_forbidden) {
     memset(search, 0, sizeof *search);
-    search->model = model, search->options = options, search->number = number, search->running = 1;
-    Memory **memories = malloc((size_t)number * sizeof *memories);
-    int good = memories && make_buffers(search);
-    for (Size n = 0; good && n < number; n++) {
+    search->model = models[0], search->num_members = num_models;
+    search->options = options, search->number = number, search->running = 1;
+    int good = make_buffers(search);
+    for (Size n = 0; good && n < number; n++)
         good = make_beam(search, &search->beams[n], lengths[n], forbidden ? forbidden[n] : NULL,
                          forbidden ? num_forbidden[n] : 0);
-        memories[n] = &search->beams[n].memory;
-    }
-    good = good && encode_sources(model, ids, lengths, number, memories, search->before, &search->work);
-    free(memories);
+    for (Size m = 0; good && m < num_models; m++)
+        good = member_init(&search->members[m], models[m], ids, lengths, number, number * options.beam);
     if (good) start_rows(search);
     else search_release(search);
     return good;
 }
 
 static void release_beam(Beam *beam) {
-    memory_release(&beam->memory), free(beam->nodes), free(beam->slots), free(beam->finished), free(beam->forbidden);
+    free(beam->nodes), free(beam->slots), free(beam->finished), free(beam->forbidden);
 }
 
 void search_release(Search *search) {
     for (Size n = 0; search->beams && n < search->number; n++) release_beam(&search->beams[n]);
     for (Size n = 0; n < search->num_seen; n++) free(search->seen[n].states), free(search->seen[n].rows);
-    free(search->beams), free(search->before), free(search->after), free(search->words);
-    free(search->memories), free(search->parents), free(search->logits), free(search->norms);
+    for (Size m = 0; search->members && m < search->num_members; m++) member_release(&search->members[m]);
+    free(search->members), free(search->beams), free(search->words), free(search->written.at);
+    free(search->sources), free(search->parents), free(search->logits), free(search->norms);
     free(search->places), free(search->selected), free(search->seen);
-    work_release(&search->work);
     memset(search, 0, sizeof *search);
 }
 
@@ -195,14 +191,14 @@ static Size select_best(Search *search, const Beam *beam) {
 /* Logits and what may not be written, for the rows of a beam. */
 static int score(Search *search, Beam *beam, Size first) {
     const Model *model = search->model;
-    Size stride = model->output.stride, size = state_size(model);
-    if (!logits(model, &model->output, search->after + first * size, beam->num_live, search->logits, &search->work))
+    Size stride = model->output.stride;
+    if (!score_rows(search->members, search->num_members, first, beam->num_live, search->options.beam,
+                    search->logits, search->norms))
         return 0;
-    int32_t *words = room(&search->work.steps, ((size_t)search->steps + 1) * sizeof *words);
+    int32_t *words = room(&search->written, ((size_t)search->steps + 1) * sizeof *words);
     if (!words) return 0;
     for (Size slot = 0; slot < beam->num_live; slot++) {
         float *row = search->logits + slot * stride;
-        search->norms[slot] = model->kernels->log_sum_exp(row, model->sizes.vocabulary);
         ban_words(search, beam, row);
         if (search->options.block_ngrams) ban_repeats(search, beam, beam->slots[slot], words, row);
     }
@@ -316,36 +312,32 @@ static int see(Search *search) {
         if (search->beams[n].running) row += search->beams[n].num_live;
     }
     for (Size n = 0; n < search->rows; n++)
-        memcpy(seen->states + n * h, search->after + n * size, (size_t)h * sizeof(float));
+        memcpy(seen->states + n * h, search->members->after + n * size, (size_t)h * sizeof(float));
     return 1;
 }
 
 static int advance_rows(Search *search) {
-    Size size = state_size(search->model);
     float bound = search->steps ? 1.0f : FIRST_BOUND;
-    for (Size n = 0; n < search->rows; n += ROWS_AT_ONCE) {
-        Size some = search->rows - n < ROWS_AT_ONCE ? search->rows - n : ROWS_AT_ONCE;
-        if (!decoder_step(search->model, search->words + n, search->memories + n, search->before + n * size,
-                     search->after + n * size, some, bound, NULL, &search->work))
+    for (Size m = 0; m < search->num_members; m++)
+        if (!member_step(&search->members[m], search->words, search->sources,
+                         search->steps ? search->parents : NULL, search->rows, bound))
             return 0;
-    }
     return 1;
 }
 
 /* The rows of the next step, each with the state of its parent. */
-static void next_rows(Search *search, Size rows) {
-    size_t size = (size_t)state_size(search->model);
-    for (Size n = 0; n < rows; n++)
-        memcpy(search->before + (size_t)n * size, search->after + (size_t)search->parents[n] * size,
-               size * sizeof *search->before);
+static int next_rows(Search *search, Size rows) {
+    for (Size m = 0; m < search->num_members; m++)
+        if (!member_reorder(&search->members[m], search->parents, rows)) return 0;
     search->rows = 0;
     for (Size n = 0; n < search->number; n++) {
         const Beam *beam = &search->beams[n];
         for (Size slot = 0; beam->running && slot < beam->num_live; slot++) {
             search->words[search->rows] = beam->nodes[beam->slots[slot]].word;
-            search->memories[search->rows++] = &beam->memory;
+            search->sources[search->rows++] = n;
         }
     }
+    return 1;
 }
 
 int search_step(Search *search) {
@@ -362,25 +354,22 @@ int search_step(Search *search) {
     }
     search->steps++;
     search->running = row > 0;
-    next_rows(search, row);
-    return 1;
+    return next_rows(search, row);
 }
 
 void search_give_up(Search *search, Size source) {
     Beam *given_up = &search->beams[source];
     if (!given_up->running) return;
-    size_t size = (size_t)state_size(search->model);
     Size first = 0, live = given_up->num_live;
     for (Size n = 0; n < source; n++) first += search->beams[n].running ? search->beams[n].num_live : 0;
     Size rest = search->rows - first - live;
-    memmove(search->before + (size_t)first * size, search->before + (size_t)(first + live) * size,
-            (size_t)rest * size * sizeof(float));
+    for (Size m = 0; m < search->num_members; m++)
+        member_drop(&search->members[m], source, first, live, rest);
     memmove(search->words + first, search->words + first + live, (size_t)rest * sizeof *search->words);
-    memmove(search->memories + first, search->memories + first + live,
-            (size_t)rest * sizeof *search->memories);
+    memmove(search->sources + first, search->sources + first + live, (size_t)rest * sizeof *search->sources);
+    memmove(search->parents + first, search->parents + first + live, (size_t)rest * sizeof *search->parents);
     search->rows -= live;
     given_up->running = 0, given_up->num_live = 0;
-    memory_release(&given_up->memory);
     search->running = search->rows > 0;
 }
 

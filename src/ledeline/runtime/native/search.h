@@ -6,7 +6,7 @@
 #ifndef LEDELINE_SEARCH_H
 #define LEDELINE_SEARCH_H
 
-#include "model.h"
+#include "members.h"
 
 typedef struct {
     Size beam, n_best, min_length, max_length; /* max_length < 0: no limit */
@@ -34,7 +34,6 @@ typedef struct {
     Size length, limit, size, num_live, num_finished, num_nodes, max_nodes, num_forbidden;
     int running;
     int32_t cut_off; /* the node of the best unfinished hypothesis at the limit, or -1 */
-    Memory memory;
     Node *nodes;
     int32_t *slots;     /* (K): nodes of live hypotheses */
     Finished *finished; /* in the order in which they finished */
@@ -48,27 +47,27 @@ typedef struct {
 } SeenStep;
 
 typedef struct {
-    const Model *model;
+    const Model *model; /* the first */
+    Member *members;
     SearchOptions options;
-    Size number, steps, rows, num_seen;
+    Size num_members, number, steps, rows, num_seen;
     int running;
     Beam *beams;
-    float *before, *after; /* states of the rows */
-    int32_t *words;        /* of the rows */
-    const Memory **memories;
+    int32_t *words;  /* of the rows */
+    Size *sources;   /* of the rows */
     Size *parents;   /* of the next rows: a row now */
-    float *logits;   /* (K, stride) */
-    float *norms;    /* (K) */
+    float *logits;   /* (members, K, stride), in the end only the first member's */
+    float *norms;    /* (members, K) */
     int32_t *places; /* (V + K) */
     Node *selected;  /* (K) */
     SeenStep *seen;
-    Work work;
+    Buffer written; /* words of a hypothesis */
 } Search;
 
 /* Sources: ids one after another. forbidden may be NULL, or has `num_forbidden[n]` ids for each source.
-   Returns 0 if there was no memory. */
-int search_init(Search *search, const Model *model, const int32_t *ids, const Size *lengths, Size number,
-                SearchOptions options, int32_t *const *forbidden, const Size *num_forbidden);
+   Several models must have the same vocabulary. Returns 0 if there was no memory. */
+int search_init(Search *search, const Model *const *models, Size num_models, const int32_t *ids,
+                const Size *lengths, Size number, SearchOptions options, int32_t *const *forbidden, const Size *num_forbidden);
 int search_step(Search *search);
 void search_give_up(Search *search, Size source);
 void search_release(Search *search);

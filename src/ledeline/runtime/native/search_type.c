@@ -1,4 +1,5 @@
-/* `Search(model, sources, ...)`: a beam search that is carried on step by step. */
+/* `Search(model, sources, ...)`: a beam search that is carried on step by step. `model` may also be a
+   sequence of models with one vocabulary. */
 
 #include "search.h"
 #include "types.h"
@@ -9,7 +10,7 @@
 typedef struct {
     PyObject_HEAD
     Search search;
-    PyObject *model;
+    PyObject *models; /* a tuple */
     PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
     int made;
 } SearchObject;
@@ -31,7 +32,7 @@ static int parse(PyObject *arguments, PyObject *keywords, PyObject **model, PyOb
 }
 
 /* Begin the search; the lists are those of the sources and of what is forbidden. */
-static int begin(SearchObject *own, const Model *model, const IdLists *sources, const IdLists *forbidden,
+static int begin(SearchObject *own, const Model *const *models, Size num_models, const IdLists *sources, const IdLists *forbidden,
                  SearchOptions options) {
     Size total = 0;
     for (Size n = 0; n < sources->number; n++) total += sources->lengths[n];
@@ -39,33 +40,65 @@ static int begin(SearchObject *own, const Model *model, const IdLists *sources, 
     if (!ids) return 0;
     for (Size n = 0, at = 0; n < sources->number; at += sources->lengths[n++])
         memcpy(ids + at, sources->ids[n], (size_t)sources->lengths[n] * sizeof *ids);
-    int good = search_init(&own->search, model, ids, sources->lengths, sources->number, options,
+    int good = search_init(&own->search, models, num_models, ids, sources->lengths, sources->number, options,
                            forbidden->number ? forbidden->ids : NULL, forbidden->lengths);
     free(ids);
     return good;
 }
 
+/* The models of the search, and the Python tuple that keeps them. NULL with a Python error. */
+static const Model **models_of(PyObject *given, PyObject **tuple) {
+    *tuple = PySequence_Check(given) ? PySequence_Tuple(given) : PyTuple_Pack(1, given);
+    Size number = *tuple ? PyTuple_Size(*tuple) : 0;
+    if (*tuple && !number) PyErr_SetString(PyExc_ValueError, "a search needs a model");
+    const Model **models = number ? malloc((size_t)number * sizeof *models) : NULL;
+    if (number && !models) PyErr_NoMemory();
+    int good = models != NULL;
+    for (Size n = 0; good && n < number; n++) {
+        ModelObject *one = model_of(PyTuple_GetItem(*tuple, n));
+        good = one != NULL;
+        if (!good) break;
+        models[n] = &one->model;
+        good = models[n]->sizes.vocabulary == models[0]->sizes.vocabulary;
+        if (!good) PyErr_SetString(PyExc_ValueError, "the models have different vocabularies");
+    }
+    if (good) return models;
+    free(models);
+    Py_CLEAR(*tuple);
+    return NULL;
+}
+
+/* Ids as they were asked for. */
+static int lists_of(PyObject *sources, PyObject *forbidden, Size vocabulary, IdLists *ids, IdLists *never) {
+    if (!id_lists_of(sources, vocabulary, 1, ids)) return 0;
+    if (forbidden != Py_None && !id_lists_of(forbidden, vocabulary, 0, never)) return drop_id_lists(ids), 0;
+    if (ids->number && (!never->number || never->number == ids->number)) return 1;
+    PyErr_SetString(PyExc_ValueError, "a search needs sources, and as many lists of forbidden words");
+    drop_id_lists(ids), drop_id_lists(never);
+    return 0;
+}
+
 static int search_object_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
     SearchObject *own = (SearchObject *)self;
-    PyObject *model, *sources, *forbidden;
+    PyObject *model, *sources, *forbidden, *tuple;
     SearchOptions options;
     IdLists ids, never = {0};
     if (own->made) return PyErr_SetString(PyExc_TypeError, "a Search is made once"), -1;
     if (!parse(arguments, keywords, &model, &sources, &options, &forbidden)) return -1;
-    ModelObject *of = model_of(model);
-    if (!of || !id_lists_of(sources, of->model.sizes.vocabulary, 1, &ids)) return -1;
-    if (forbidden != Py_None && !id_lists_of(forbidden, of->model.sizes.vocabulary, 0, &never)) return drop_id_lists(&ids), -1;
-    if (!ids.number || (never.number && never.number != ids.number)) {
-        PyErr_SetString(PyExc_ValueError, "a search needs sources, and as many lists of forbidden words");
-        return drop_id_lists(&ids), drop_id_lists(&never), -1;
-    }
-    own->lock = PyThread_allocate_lock();
+    const Model **models = models_of(model, &tuple);
+    if (!models) return -1;
+    Size number = PyTuple_Size(tuple);
+    int good = number == 1 || !options.keep_states;
+    if (!good) PyErr_SetString(PyExc_ValueError, "keep_states goes with one model");
+    if (!good || !lists_of(sources, forbidden, models[0]->sizes.vocabulary, &ids, &never))
+        return free(models), Py_DECREF(tuple), -1;
+    if (!own->lock) own->lock = PyThread_allocate_lock();
     Py_BEGIN_ALLOW_THREADS
-    own->made = own->lock && begin(own, &of->model, &ids, &never, options);
+    own->made = own->lock && begin(own, models, number, &ids, &never, options);
     Py_END_ALLOW_THREADS
-    if (own->made) own->model = Py_NewRef(model);
+    if (own->made) own->models = Py_NewRef(tuple);
     else PyErr_NoMemory();
-    drop_id_lists(&ids), drop_id_lists(&never);
+    drop_id_lists(&ids), drop_id_lists(&never), free(models), Py_DECREF(tuple);
     return own->made ? 0 : -1;
 }
 
@@ -74,7 +107,7 @@ static void search_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     if (own->made) search_release(&own->search);
     if (own->lock) PyThread_free_lock(own->lock);
-    Py_XDECREF(own->model);
+    Py_XDECREF(own->models);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -169,10 +202,10 @@ static PyObject *values(PyObject *self, PyObject *number) {
     Search *search = enter(self);
     if (!search) return NULL;
     PyObject *bytes = NULL;
-    if (source < 0 || source >= search->number || !search->beams[source].memory.floats)
+    if (source < 0 || source >= search->number || !search->members->memories[source].floats)
         PyErr_SetString(PyExc_ValueError, "there is no such source");
     else {
-        const Memory *memory = &search->beams[source].memory;
+        const Memory *memory = &search->members->memories[source];
         Size h = search->model->size, stride = memory->stride;
         bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
         for (Size i = 0; bytes && i < memory->length; i++)

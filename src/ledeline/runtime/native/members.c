@@ -1,0 +1,89 @@
+#include "members.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_AT_ONCE 64 /* whose gates stay in the cache */
+
+int member_init(Member *member, const Model *model, const int32_t *ids, const Size *lengths, Size number,
+                Size most_rows) {
+    member->model = model, member->number = number;
+    member->memories = calloc((size_t)number, sizeof *member->memories);
+    member->seen = malloc((size_t)most_rows * sizeof *member->seen);
+    member->before = malloc((size_t)number * (size_t)state_size(model) * sizeof *member->before);
+    Memory **memories = malloc((size_t)number * sizeof *memories);
+    int good = member->memories && member->seen && member->before && memories;
+    for (Size n = 0; good && n < number; n++) {
+        memories[n] = &member->memories[n];
+        good = memory_init(model, memories[n], lengths[n]);
+    }
+    good = good && encode_sources(model, ids, lengths, number, memories, member->before, &member->work);
+    free(memories);
+    return good;
+}
+
+void member_release(Member *member) {
+    for (Size n = 0; member->memories && n < member->number; n++) memory_release(&member->memories[n]);
+    free(member->memories), free(member->seen), free(member->before), free(member->after);
+    work_release(&member->work);
+}
+
+int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
+                float bound) {
+    Size size = state_size(member->model);
+    free(member->after);
+    member->after = malloc(((size_t)rows * (size_t)size + 1) * sizeof *member->after);
+    if (!member->after) return 0;
+    for (Size n = 0; n < rows; n++) member->seen[n] = &member->memories[sources[n]];
+    for (Size n = 0; n < rows; n += ROWS_AT_ONCE) {
+        Size some = rows - n < ROWS_AT_ONCE ? rows - n : ROWS_AT_ONCE;
+        member->work.parents = parents ? parents + n : NULL;
+        if (!decoder_step(member->model, words + n, member->seen + n, member->before + n * size,
+                          member->after + n * size, some, bound, NULL, &member->work))
+            return 0;
+    }
+    return 1;
+}
+
+int member_reorder(Member *member, const Size *parents, Size rows) {
+    size_t size = (size_t)state_size(member->model);
+    float *next = malloc(((size_t)rows * size + 1) * sizeof *next);
+    if (!next) return 0;
+    for (Size n = 0; n < rows; n++)
+        memcpy(next + (size_t)n * size, member->after + (size_t)parents[n] * size, size * sizeof *next);
+    free(member->before);
+    member->before = next;
+    return 1;
+}
+
+void member_drop(Member *member, Size source, Size first, Size live, Size rest) {
+    size_t size = (size_t)state_size(member->model);
+    memmove(member->before + (size_t)first * size, member->before + (size_t)(first + live) * size,
+            (size_t)rest * size * sizeof *member->before);
+    memory_release(&member->memories[source]);
+}
+
+/* Logits of some rows of one model, and what makes log-probabilities of them. */
+static int score_with(Member *member, Size first, Size rows, float *logs, float *norms) {
+    const Model *model = member->model;
+    const float *states = member->after + first * state_size(model);
+    if (!logits(model, &model->output, states, rows, logs, &member->work)) return 0;
+    for (Size n = 0; n < rows; n++)
+        norms[n] = model->kernels->log_sum_exp(logs + n * model->output.stride, model->sizes.vocabulary);
+    return 1;
+}
+
+int score_rows(Member *members, Size num_members, Size first, Size rows, Size most_rows, float *logs,
+               float *norms) {
+    const Model *model = members->model;
+    Size stride = model->output.stride, apart = most_rows * stride;
+    for (Size m = 0; m < num_members; m++)
+        if (!score_with(&members[m], first, rows, logs + m * apart, norms + m * most_rows)) return 0;
+    if (num_members == 1) return 1;
+    for (Size n = 0; n < rows; n++) {
+        model->kernels->mean_logs(logs + n * stride, apart, norms + n, most_rows, num_members,
+                                  model->sizes.vocabulary);
+        norms[n] = 0.0f;
+    }
+    return 1;
+}

@@ -1,0 +1,163 @@
+"""What `pip install ledeline` gives works without any package of an extra; the rest names its extra."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ledeline.core.extras import EXTRAS, missing_extra
+from pages import ROOT
+
+LEDE = "Rain fell in Oslo on Monday."
+HEADLINE = "Rain falls in Oslo"
+BLOCK = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {modules!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+ABSENT = {module for modules in EXTRAS.values() for module in modules}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which no module of an extra can be imported."""
+    folder = tmp_path_factory.mktemp("absent")
+    (folder / "sitecustomize.py").write_text(BLOCK.format(modules=ABSENT))
+    paths = [str(folder), str(ROOT / "src")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "120"}
+
+
+def run(
+    environment: dict[str, str], *words: str | Path, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], env=environment, cwd=cwd, capture_output=True, text=True
+    )
+
+
+def ledeline(
+    environment: dict[str, str], *words: str | Path, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    return run(environment, "-m", "ledeline", *words, cwd=cwd)
+
+
+@pytest.mark.parametrize("module", sorted(ABSENT))
+def test_the_modules_are_absent(environment: dict[str, str], module: str) -> None:
+    done = run(environment, "-c", f"import {module}")
+    assert "ModuleNotFoundError" in done.stderr
+
+
+def test_generate(environment: dict[str, str]) -> None:
+    done = ledeline(environment, "generate", LEDE)
+    assert (done.stdout, done.stderr) == (f"{HEADLINE}\n", "")
+    explained = ledeline(environment, "generate", "--explain", LEDE)
+    assert explained.stdout.startswith(f"{HEADLINE}\nsupport ")
+    assert "[on Monday.]" in explained.stdout
+
+
+def test_generate_for_a_table(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f"lede\n{LEDE}\n")
+    done = ledeline(
+        environment, "generate", "--input", "in.csv", "--output", "out.jsonl", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out.jsonl").read_text())["headline"] == HEADLINE
+
+
+def test_check(environment: dict[str, str]) -> None:
+    done = ledeline(environment, "check", "--json", LEDE, "Rain falls in Paris")
+    assert done.returncode == 0, done.stderr
+    assert [doubt["words"] for doubt in json.loads(done.stdout)["doubts"]] == ["Paris"]
+
+
+def test_synth(environment: dict[str, str], tmp_path: Path) -> None:
+    done = ledeline(environment, "synth", "--pairs", "3", "--output", tmp_path / "a.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 3
+
+
+def test_python(environment: dict[str, str]) -> None:
+    code = (
+        "from ledeline import Headliner, check\n"
+        f"print(Headliner.load()({LEDE!r}, explain=True))\n"
+        f"print(check({LEDE!r}, {HEADLINE!r}).support > 0.5)\n"
+    )
+    done = run(environment, "-c", code)
+    assert done.stdout == f"{HEADLINE}\nTrue\n", done.stderr
+
+
+def test_the_demo(environment: dict[str, str]) -> None:
+    done = run(environment, ROOT / "examples" / "demo.py")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "extras"),
+    [
+        (["train", "paper.toml"], {"train"}),
+        (["prepare", "pairs.toml"], {"train"}),
+        (["serve"], {"serve"}),
+        (["score", "a.txt", "-r", "a.txt"], {"evaluate"}),
+        (["report", "folder", "--output", "a.html"], {"evaluate"}),
+        (["generate", "--input", "a.parquet"], {"parquet"}),
+        (["generate", LEDE, "--output", "b.parquet"], {"parquet"}),
+        (["synth", "--pairs", "3", "--output", "b.parquet"], {"parquet"}),
+        (["check", "--input", "a.parquet"], {"parquet"}),
+        (["audit", "a.txt", "-r", "a.txt", "--figure", "a.svg"], {"plot"}),
+        (["evaluate", "--model", "m", "--test", "a=a.jsonl", "--output", "e"], {"evaluate", "train"}),
+        (["pack", "m", "--output", "n"], {"train"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)  # fmt: skip
+def test_a_verb_names_its_extra(
+    environment: dict[str, str], tmp_path: Path, words: list[str], extras: set[str]
+) -> None:
+    for name in ("a.txt", "a.parquet"):
+        (tmp_path / name).write_text("x\n")
+    (tmp_path / "a.jsonl").write_text('{"lede": "a", "headline": "b"}\n')
+    (tmp_path / "paper.toml").write_text('data.dataset = "none"\n')
+    (tmp_path / "pairs.toml").write_text('corpus.train = ["a.jsonl"]\ndataset.output = "d"\n')
+    done = ledeline(environment, *words, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    sentence = done.stderr.splitlines()[-1]
+    assert "which is not installed; run: pip install 'ledeline[" in sentence
+    assert sentence.split("[")[1].split("]")[0] in extras
+    assert sentence.startswith(
+        (f"ledeline: ledeline {words[0]} needs ", "ledeline: drawing needs ")
+    )
+
+
+def test_python_names_the_extra(environment: dict[str, str]) -> None:
+    code = "import ledeline.evaluation.scoring"
+    assert "numpy" in run(environment, "-c", code).stderr
+    code = "from ledeline.core.extras import *\nwith needed_by('this'):\n    import torch"
+    last = run(environment, "-c", code).stderr.splitlines()[-1]
+    assert last.endswith(
+        "this needs torch, which is not installed; run: pip install 'ledeline[train]'"
+    )
+
+
+def test_other_missing_modules_stay_errors_of_ours() -> None:
+    error = ModuleNotFoundError("No module named 'ledeline.nothing'", name="ledeline.nothing")
+    assert missing_extra(error, "this") is None
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = project["optional-dependencies"]
+    assert set(declared) - {"all", "dev"} == set(EXTRAS)
+    for extra, packages in declared.items():
+        if extra in EXTRAS:
+            names = {one.partition(">")[0].replace("-", "_") for one in packages}
+            assert names <= set(EXTRAS[extra]), extra
+    base = {one.partition(">")[0] for one in project["dependencies"]}
+    assert not base & ABSENT
