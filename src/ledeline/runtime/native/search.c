@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SCORED_AT_ONCE 64 /* rows whose logits are computed together, at least */
 #define STEPS_PER_SOURCE_TOKEN 2
 
 /* --- making a search ---------------------------------------------------------------------------- */
@@ -32,7 +33,8 @@ static int make_beam(Search *search, Beam *beam, Size length, const int32_t *for
 static int make_buffers(Search *search) {
     const Model *model = search->model;
     size_t k = (size_t)search->options.beam, rows = k * (size_t)search->number;
-    size_t scored = k * (size_t)search->num_members;
+    search->most_scored = search->options.beam > SCORED_AT_ONCE ? search->options.beam : SCORED_AT_ONCE;
+    size_t scored = (size_t)search->most_scored * (size_t)search->num_members;
     search->members = calloc((size_t)search->num_members, sizeof *search->members);
     search->words = malloc(rows * sizeof *search->words);
     search->sources = malloc(rows * sizeof *search->sources);
@@ -132,8 +134,8 @@ static void keep_best(const Search *search, const Beam *beam, const int32_t *slo
     for (Size v = 0; v < search->model->sizes.vocabulary; v++) {
         float *best = NULL, most = -INFINITY;
         for (Size i = 0; i < number; i++) {
-            float *one = search->logits + slots[i] * stride + v;
-            float value = (*one - search->norms[slots[i]]) + total_of(beam, slots[i]);
+            float *one = search->beam_logits + slots[i] * stride + v;
+            float value = (*one - search->beam_norms[slots[i]]) + total_of(beam, slots[i]);
             if (best && !(value > most)) *one = -INFINITY;
             else {
                 if (best) *best = -INFINITY;
@@ -173,8 +175,8 @@ static Size select_best(Search *search, const Beam *beam) {
     Size found = 0, most = beam->size;
     float least = -INFINITY;
     for (Size slot = 0; slot < beam->num_live; slot++) {
-        const float *row = search->logits + slot * model->output.stride;
-        float norm = search->norms[slot], total = total_of(beam, slot);
+        const float *row = search->beam_logits + slot * model->output.stride;
+        float norm = search->beam_norms[slot], total = total_of(beam, slot);
         Size number = model->kernels->above(row, model->sizes.vocabulary, norm, total, least, search->places);
         for (Size i = 0; i < number; i++) {
             int32_t word = search->places[i];
@@ -188,17 +190,31 @@ static Size select_best(Search *search, const Beam *beam) {
     return found;
 }
 
-/* Logits and what may not be written, for the rows of a beam. */
-static int score(Search *search, Beam *beam, Size first) {
-    const Model *model = search->model;
-    Size stride = model->output.stride;
-    if (!score_rows(search->members, search->num_members, first, beam->num_live, search->options.beam,
-                    search->logits, search->norms))
-        return 0;
+/* Logits of the rows of a source, the first of which is `first`, and of as many sources behind it as there
+   is room for: weights are read once for all of them. */
+static int score_some(Search *search, Size source, Size first) {
+    Size rows = 0;
+    for (Size n = source; n < search->number; n++) {
+        Size live = search->beams[n].running ? search->beams[n].num_live : 0;
+        if (rows + live > search->most_scored) break;
+        rows += live;
+    }
+    search->first_scored = first, search->num_scored = rows;
+    return score_rows(search->members, search->num_members, first, rows, search->most_scored, search->logits,
+                      search->norms);
+}
+
+/* Logits and what may not be written, for the rows of a source. */
+static int score(Search *search, Size source, Size first) {
+    const Beam *beam = &search->beams[source];
+    Size stride = search->model->output.stride;
+    if (first >= search->first_scored + search->num_scored && !score_some(search, source, first)) return 0;
+    search->beam_logits = search->logits + (first - search->first_scored) * stride;
+    search->beam_norms = search->norms + (first - search->first_scored);
     int32_t *words = room(&search->written, ((size_t)search->steps + 1) * sizeof *words);
     if (!words) return 0;
     for (Size slot = 0; slot < beam->num_live; slot++) {
-        float *row = search->logits + slot * stride;
+        float *row = search->beam_logits + slot * stride;
         ban_words(search, beam, row);
         if (search->options.block_ngrams) ban_repeats(search, beam, beam->slots[slot], words, row);
     }
@@ -341,12 +357,13 @@ static void next_rows(Search *search, Size rows) {
 
 int search_step(Search *search) {
     if (!advance_rows(search) || !see(search)) return 0;
+    search->num_scored = search->first_scored = 0;
     Size first = 0, row = 0;
     for (Size n = 0; n < search->number; n++) {
         Beam *beam = &search->beams[n];
         if (!beam->running) continue;
         Size live = beam->num_live;
-        if (!score(search, beam, first)) return 0;
+        if (!score(search, n, first)) return 0;
         row = take_over(search, beam, select_best(search, beam), first, row);
         if (row < 0) return 0;
         first += live;

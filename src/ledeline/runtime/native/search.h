@@ -56,8 +56,10 @@ typedef struct {
     int32_t *words;  /* of the rows */
     Size *sources;   /* of the rows */
     Size *parents;   /* of the next rows: a row now */
-    float *logits;   /* (members, K, stride), in the end only the first member's */
-    float *norms;    /* (members, K) */
+    float *logits;   /* (members, most_scored, stride), in the end only the first member's */
+    float *norms;    /* (members, most_scored) */
+    Size most_scored, first_scored, num_scored; /* rows that are scored together */
+    float *beam_logits, *beam_norms;            /* of the source that is extended */
     int32_t *places; /* (V + K) */
     Node *selected;  /* (K) */
     SeenStep *seen;
