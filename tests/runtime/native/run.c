@@ -103,7 +103,7 @@ static int32_t *copy_of(const int32_t *ids, Size number) {
 
 /* What attention mixes for a source, (I, H), with nothing between rows. */
 static float *values_of(const Follow *follow, Size source) {
-    Size h = follow->model->sizes.hidden, stride = follow->model->key.stride;
+    Size h = follow->model->sizes.hidden, stride = follow->model->encdec.key.stride;
     const Memory *memory = &follow->seen[source];
     float *values = malloc(((size_t)(memory->length * h) + 1) * sizeof *values);
     for (Size i = 0; values && i < memory->length; i++)
