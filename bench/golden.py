@@ -141,7 +141,7 @@ def find(
 
 
 def _find_batch(models: Models, sources: Sequence[Sequence[int]]) -> list[Golden]:
-    running = EngineSearch(models.engine, sources, SearchConfig(**OPTIONS, recombine=0))
+    running = EngineSearch([models.engine], sources, SearchConfig(**OPTIONS, recombine=0))
     while running.running:
         running.step()
     best = [found[0] for found in running.hypotheses]

@@ -228,8 +228,8 @@ static void make_case(Bytes *bytes, Case *one) {
     static const char *const NAMES[] = {"lede", "pool", "layers.0.up", "no such layer"};
     memset(one, 0, sizeof *one);
     bytes->calm = byte(bytes) & 1, one->odd = byte(bytes) % 4 == 0, one->int8 = (int)below(bytes, 2);
-    one->sizes = (Sizes){4 + below(bytes, 40), 1 + below(bytes, 20), 1 + below(bytes, 20), 1 + below(bytes, 2), (int)below(bytes, 2),
-                         (int)below(bytes, 2)};
+    one->sizes = (Sizes){.vocabulary = 4 + below(bytes, 40), .embedding = 1 + below(bytes, 20), .hidden = 1 + below(bytes, 20),
+                         .layers = 1 + below(bytes, 2), .gate = (int)below(bytes, 2), .spm = (int)below(bytes, 2)};
     Size heads = 1 + below(bytes, 3);
     one->shape = (VerifierShape){one->sizes.vocabulary, heads * (1 + below(bytes, 6)), heads, 1 + below(bytes, 2),
                                  1 + below(bytes, 9), one->sizes.hidden};

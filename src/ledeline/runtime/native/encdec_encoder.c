@@ -13,7 +13,7 @@ typedef struct {
 } Batch;
 
 /* Read all sources in one direction. inputs (total, stride) are the inputs' part of the gates. Adds the
-   states to states (total, H), and the last ones to ends (number, h and c at `end`). */
+   states to states (total, H), and the last ones to ends (number, h and c of each source). */
 static int read_sources(const Model *model, const Linear *recurrent, const float *inputs,
                         const Batch *batch, int backwards, float *states, float *ends, Work *work) {
     Size h = model->encdec.sizes.hidden, stride = recurrent->stride, row = encdec_state_size(model);

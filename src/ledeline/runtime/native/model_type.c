@@ -151,7 +151,8 @@ static PyObject *model_step(PyObject *self, PyObject *arguments) {
     PyObject *objects[6];
     int first, good;
     StepBuffers b = {.held = 0};
-    if (!has_buffers(self) || !PyArg_ParseTuple(arguments, "OOOOOOp", &objects[0], &objects[1], &objects[2], &objects[3], &objects[4], &objects[5], &first))
+    if (!has_buffers(self) || !PyArg_ParseTuple(arguments, "OOOOOOp", &objects[0], &objects[1], &objects[2], &objects[3],
+                                                &objects[4], &objects[5], &first))
         return NULL;
     Py_buffer *views[] = {&b.memory, &b.lengths, &b.words, &b.before, &b.after, &b.logs};
     for (int i = 0; i < 6; i++)

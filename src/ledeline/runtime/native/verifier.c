@@ -200,7 +200,7 @@ static void apply_layer(VerifierWork *w, const VerifierLayer *layer) {
     norm_rows(w, &layer->attention_norm, w->states, w->rows, w->normed);
     multiply(w, &layer->query_key_value, w->normed, w->stride, w->rows, w->query_key_value);
     multiply(w, &layer->lede_key_value, w->memory, w->stride, w->num_source, w->lede_key_value);
-    for (Size head = 0; head < w->v->shape.heads && w->good; head++) attend(w, head);
+    for (Size head = 0; head < w->v->shape.heads && w->good; head++) attend_with_head(w, head);
     add_product(w, &layer->mix, w->normed, w->stride, w->rows, w->states);
     for (Size first = 0; first < w->rows; first += AT_ONCE)
         feed_forward(w, layer, first, w->rows - first < AT_ONCE ? w->rows - first : AT_ONCE);

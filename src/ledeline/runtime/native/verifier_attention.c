@@ -70,7 +70,7 @@ static void attend_to_own(const VerifierWork *w, const Span *span, Size head_num
                w->own_mixed + j * w->head_width, (size_t)w->head * sizeof(float));
 }
 
-void attend(const VerifierWork *w, Size head_number) {
+void attend_with_head(const VerifierWork *w, Size head_number) {
     Size size = w->v->shape.size, apart = up(2 * size, GROUP), head = w->head, length = w->length;
     const float *keys = w->lede_key_value + head_number * head, *values = keys + size;
     pack_keys(keys, apart, w->lede_keys, length, head, w->packed_keys);

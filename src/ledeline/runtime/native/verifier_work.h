@@ -71,6 +71,6 @@ void drop_work(VerifierWork *w);
 void read_headline(VerifierWork *w, Size number, Size first);
 
 /* One head of attention: what its rows see of the lede and of their headlines, to `normed`. */
-void attend(const VerifierWork *w, Size head);
+void attend_with_head(const VerifierWork *w, Size head);
 
 #endif
