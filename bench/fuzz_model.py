@@ -245,7 +245,7 @@ class Fuzzer:
         path.write_bytes(change_file(self.numbers, self.numbers.choice(self.tiny)))
         precision = self.numbers.choice(("int8", "float32"))
         engine = Engine(System, VOCABULARY, read_tensors(path), precision, path=path)  # type: ignore[arg-type]
-        running = EngineSearch(engine, [[5, 6, 7], [4]], SearchConfig(beam=3, max_length=4))
+        running = EngineSearch([engine], [[5, 6, 7], [4]], SearchConfig(beam=3, max_length=4))
         while running.running:
             running.step()
         assert all(len(one.ids) <= 4 for found in running.hypotheses for one in found)

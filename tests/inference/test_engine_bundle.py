@@ -217,9 +217,9 @@ def test_more_layers_than_the_system_has(copied: Path) -> None:
     """The model would write otherwise, without a word, as if they were not there."""
     (copied / SYSTEM).write_text((copied / SYSTEM).read_text().replace("layers = 2", "layers = 1"))
     with pytest.raises(
-        ModelError, match=r"layers\.1\.\w+ belongs to no layer|upper\.0\.\w+ belongs"
+        ModelError, match=r"(layers\.1|upper\.0)\.\w+ belongs to no layer of the model"
     ):
-        read_engine_bundle(copied)
+        read(copied).model.engine("int8")
     with pytest.raises(ModelError, match=WEIGHTS):
         load_model(copied)
 
@@ -236,7 +236,7 @@ def test_more_layers_than_a_transformer_has(model_folder: Path, tmp_path: Path, 
     number = getattr(own, f"{part}_layers")
     (folder / SYSTEM).write_text(text.replace(f"{part}_layers = {number}", f"{part}_layers = 1"))
     with pytest.raises(ModelError, match=rf"{part}\.layers\.[12]\.\S+ belongs to no layer"):
-        read_engine_bundle(folder)
+        read(folder).model.engine("int8")
 
 
 def test_layers_of_an_add_on_that_is_not_there(copied: Path) -> None:
@@ -244,8 +244,17 @@ def test_layers_of_an_add_on_that_is_not_there(copied: Path) -> None:
     changed(copied, addons=["sgate"])
     text = (copied / SYSTEM).read_text()
     (copied / SYSTEM).write_text(text[: text.index("[spm]")])
-    with pytest.raises(ModelError, match=r"spm\.\w+\.\w+ belongs to no layer of EncDec\+sGate"):
-        read_engine_bundle(copied)
+    with pytest.raises(ModelError, match=r"spm\.\w+\.\w+ belongs to no layer of the model"):
+        read(copied).model.engine("int8")
+
+
+@pytest.mark.parametrize("name", ["spm.more.weight", "gate.of_state.bias", "output.bias.scale"])
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_weights_that_no_layer_uses(copied: Path, name: str, precision: Any) -> None:
+    with_weights(copied, lambda tensors: tensors.update({name: torch.zeros(2, 2)}))
+    said = rf"{WEIGHTS} is damaged: {name} belongs to no layer of the model"
+    with pytest.raises(ModelError, match=said):
+        read(copied).model.engine(precision)
 
 
 @pytest.mark.parametrize("name", ["output.bias", "gate.of_state.weight", "spm.output.weight"])

@@ -234,6 +234,16 @@ class TestEngines:
         assert isinstance(chosen, EngineModel)
         assert chosen.precision == "float32"
 
+    @pytest.mark.usefixtures("offered")
+    def test_weights_that_only_train(self) -> None:
+        model = random_system("word_prediction", "spm")
+        assert any(name.startswith("word_prediction.") for name in model.state_dict())
+        engine_of(model, "float32")
+
+    def test_a_system_in_another_type_becomes_float32(self) -> None:
+        model = random_system("sgate")
+        engine_of(model.double(), "float32")
+
     def test_another_system(self) -> None:
         with pytest.warns(EngineWarning, match="does not know the system GRU-EncDec"):
             assert chosen_for(random_system(system=GRU), "auto").precision == "float32"

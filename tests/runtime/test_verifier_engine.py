@@ -245,6 +245,9 @@ def test_what_is_wrong_with_weights_is_said_with_their_file(tmp_path: Any) -> No
         some = {key: one for key, one in tensors_of(verifier).items() if key != name}
         with pytest.raises(ModelError, match=f"the verifier is damaged: {name} is missing"):
             VerifierEngine(shape, bounds, some)
+    more = tensors_of(verifier) | {"norm.more": tensors_of(verifier)["norm.bias"]}
+    with pytest.raises(ModelError, match=r"norm\.more belongs to no layer of the verifier"):
+        VerifierEngine(shape, bounds, more)
 
 
 def test_a_view_that_does_not_go_together_is_refused() -> None:

@@ -3,12 +3,12 @@
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EncDecConfig, EngineConfig
+from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EngineConfig
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.toml import load
-from ledeline.core.errors import LedelineError, ModelError
+from ledeline.core.errors import LedelineError
 from ledeline.core.shipped import model_folder
 from ledeline.model.format.description import (
     RENAMED,
@@ -22,9 +22,6 @@ from ledeline.runtime.engine import Engine, EnginePrecision
 from ledeline.runtime.tensor_file import Tensors, drop_pages, read_tensors
 from ledeline.text.tokenizer import Tokenizer
 
-_LAYERS: Final = ("encoder", "decoder", "output")  # of every system; add-ons have their own
-_WEIGHT_NAMES: Final = {"sgate": "gate"}  # of an add-on's weights, where it is not its own name
-
 
 class EngineSystem:
     """A trained system, with its weights as the file has them."""
@@ -37,7 +34,6 @@ class EngineSystem:
         self.folder, self.config, self.vocabulary = folder, config, vocabulary
         self.path = folder / f"{WEIGHTS}.safetensors"
         self.tensors: Tensors = read_tensors(self.path)
-        _refuse_unknown_layers(self.path, self.tensors, config)
 
     def engine(self, precision: EnginePrecision) -> Engine:
         """The engine that runs it."""
@@ -95,25 +91,3 @@ def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:
     return EngineBundle(
         model, tokenizer, about.get("block_ngrams", 0), about.get("check", False), None
     )
-
-
-def _refuse_unknown_layers(path: Path, tensors: Tensors, config: EngineConfig) -> None:
-    """Refuse weights of layers that the system does not have."""
-    known = {*_LAYERS, *(_WEIGHT_NAMES.get(name, name) for name in config.addons)}
-    numbers = _num_layers(config)
-    for name in tensors:
-        part, kind, number, *_ = [*name.split("."), "", ""]
-        is_layer = number.isdecimal() and f"{part}.{kind}" in numbers
-        if part not in known or (is_layer and int(number) >= numbers[f"{part}.{kind}"]):
-            raise ModelError(
-                f"{path} does not match the other files of the folder: {name} belongs to no layer "
-                f"of {config.name}"
-            )
-
-
-def _num_layers(config: EngineConfig) -> dict[str, int]:
-    """How many layers there are of those that the file numbers."""
-    system = config.system
-    if isinstance(system, EncDecConfig):
-        return {"encoder.layers": system.layers, "decoder.upper": system.layers - 1}
-    return {"encoder.layers": system.encoder_layers, "decoder.layers": system.decoder_layers}

@@ -1,7 +1,5 @@
 """A system in PyTorch as the engine in C takes it."""
 
-import numpy as np
-
 from ledeline.config.engine_systems import ENGINE_ADDONS, EngineConfig
 from ledeline.config.section import Sections
 from ledeline.core.errors import ModelError
@@ -38,8 +36,10 @@ def engine_of(system: System, precision: EnginePrecision) -> Engine:
 
 
 def _tensors(system: System) -> Tensors:
-    """The weights as a file would have them, in float32."""
+    """The weights that act in a search as a file would have them, in float32."""
+    known = {*LAYERS, *(WEIGHT_NAMES.get(name, name) for name in ENGINE_ADDONS)}
     return {
-        name: StoredTensor("F32", tuple(one.shape), np.ascontiguousarray(one.numpy()).tobytes())
+        name: StoredTensor("F32", tuple(one.shape), one.float().contiguous().numpy().tobytes())
         for name, one in system.state_dict().items()
+        if name.split(".")[0] in known
     }

@@ -77,7 +77,7 @@ static int add_one(Bytes *bytes, Made *made, const char *name, int dims, Size ro
     if (rarely(bytes)) return free(values), 1; /* missing */
     fill_values(bytes, stored, values, rows * cols, odd);
     snprintf(made->names[made->tensors.number], MAX_NAME, "%s", name);
-    *one = (Tensor){made->names[made->tensors.number], stored, dims, rows, cols, values};
+    *one = (Tensor){made->names[made->tensors.number], stored, dims, rows, cols, values, 0};
     made->tensors.number++;
     return 1;
 }
@@ -132,8 +132,11 @@ static void make_generator(Bytes *bytes, Made *made, Sizes sizes, int odd) {
     add_matrix(bytes, made, "decoder.attention.mix.weight", h, 2 * h, 2, 0, odd);
     add_matrix(bytes, made, "output.weight", v, h, 1, 0, odd);
     add_vector(bytes, made, "output.bias", v, odd);
-    add_matrix(bytes, made, "spm.output.weight", v, h, 1, 0, odd);
-    add_vector(bytes, made, "spm.output.bias", v, odd);
+    if (sizes.spm || rarely(bytes)) {
+        add_matrix(bytes, made, "spm.output.weight", v, h, 1, 0, odd);
+        add_vector(bytes, made, "spm.output.bias", v, odd);
+    }
+    if (!sizes.gate && !rarely(bytes)) return;
     add_matrix(bytes, made, "gate.of_state.weight", h, h, 1, 0, odd);
     add_matrix(bytes, made, "gate.of_sentence.weight", h, h, 1, 0, odd);
     add_vector(bytes, made, "gate.of_sentence.bias", h, odd);
@@ -225,8 +228,8 @@ static void make_case(Bytes *bytes, Case *one) {
     static const char *const NAMES[] = {"lede", "pool", "layers.0.up", "no such layer"};
     memset(one, 0, sizeof *one);
     bytes->calm = byte(bytes) & 1, one->odd = byte(bytes) % 4 == 0, one->int8 = (int)below(bytes, 2);
-    one->sizes = (Sizes){4 + below(bytes, 40), 1 + below(bytes, 20), 1 + below(bytes, 20), 1 + below(bytes, 2), (int)below(bytes, 2),
-                         (int)below(bytes, 2)};
+    one->sizes = (Sizes){.vocabulary = 4 + below(bytes, 40), .embedding = 1 + below(bytes, 20), .hidden = 1 + below(bytes, 20),
+                         .layers = 1 + below(bytes, 2), .gate = (int)below(bytes, 2), .spm = (int)below(bytes, 2)};
     Size heads = 1 + below(bytes, 3);
     one->shape = (VerifierShape){one->sizes.vocabulary, heads * (1 + below(bytes, 6)), heads, 1 + below(bytes, 2),
                                  1 + below(bytes, 9), one->sizes.hidden};

@@ -83,7 +83,7 @@ static int search_all(const Model *model, int32_t *const *sources, const Size *l
     for (Size n = 0; forbidden && num_forbidden && n < number; n++)
         forbidden[n] = never, num_forbidden[n] = model->sizes.vocabulary > 7 ? 3 : 0;
     int good = ids && forbidden && num_forbidden &&
-               search_init(&search, model, ids, lengths, number, task->options, task->forbid ? forbidden : NULL,
+               search_init(&search, &model, 1, ids, lengths, number, task->options, task->forbid ? forbidden : NULL,
                            num_forbidden);
     if (good) {
         good = carry_on(&search, task->give_up) && keep_all(found, &search, first);
@@ -103,7 +103,7 @@ static int32_t *copy_of(const int32_t *ids, Size number) {
 
 /* What attention mixes for a source, (I, H), with nothing between rows. */
 static float *values_of(const Follow *follow, Size source) {
-    Size h = follow->model->sizes.hidden, stride = follow->model->key.stride;
+    Size h = follow->model->sizes.hidden, stride = follow->model->encdec.key.stride;
     const Memory *memory = &follow->seen[source];
     float *values = malloc(((size_t)(memory->length * h) + 1) * sizeof *values);
     for (Size i = 0; values && i < memory->length; i++)

@@ -38,7 +38,8 @@ static int hold_one(PyObject *name, PyObject *value, Tensor *tensor, Py_buffer *
         return 0;
     tensor->name = text;
     if (!stored_of(type, &tensor->stored, &size) || !shape_of(shape, tensor)) {
-        if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s has the type %s or its shape, which the engine does not read", text, type);
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "%s has the type %s or its shape, which the engine does not read", text, type);
         return 0;
     }
     if (PyObject_GetBuffer(buffer, view, PyBUF_SIMPLE) < 0) return 0;

@@ -1,7 +1,7 @@
 /* What the engine computes with: products, the functions of a gate, sums and softmax.
 
-   The same kernels are built for several kinds of processors, and one kind is chosen at run time
-   (`kernels_choose`). All kinds give the same bits:
+   The same kernels are built for several kinds of processors, and one kind is chosen when a model is
+   loaded. All kinds give the same bits:
    - sums of integers are exact, so their order does not matter;
    - sums of floats have one order, written in the code, and no multiply-add is contracted;
    - exponentials and logarithms are our own.

@@ -149,20 +149,54 @@ static float NAME(log_sum_exp)(const float *values, Size number) {
     return highest + (float)natural_log(total);
 }
 
+/* natural_log of a float that is positive, finite and not denormal: the same bits, in a form that compilers
+   make vectors of. */
+static inline ALWAYS_INLINE double NAME(log)(float x) {
+    union { int32_t bits; float value; } one = {.value = x};
+    int32_t e = (one.bits >> 23) - 126;
+    one.bits = (one.bits & 0x7fffff) | 126 << 23; /* m between 1 / 2 and 1 */
+    int is_low = one.value < 0.70710678118654752;
+    double m = (double)one.value * (is_low ? 2.0 : 1.0);
+    double s = (m - 1.0) / (m + 1.0), square = s * s, sum = 1.0 / 21;
+    sum = sum * square + 1.0 / 19;
+    sum = sum * square + 1.0 / 17;
+    sum = sum * square + 1.0 / 15;
+    sum = sum * square + 1.0 / 13;
+    sum = sum * square + 1.0 / 11;
+    sum = sum * square + 1.0 / 9;
+    sum = sum * square + 1.0 / 7;
+    sum = sum * square + 1.0 / 5;
+    sum = sum * square + 1.0 / 3;
+    sum = sum * square + 1.0;
+    return 2.0 * s * sum + (e - is_low) * 0.69314718055994531;
+}
+
+#define WORDS_AT_ONCE 64 /* whose sums stay in the nearest cache */
+
+static void NAME(mean_some_logs)(float *logits, Size apart, const float *norms, Size norms_apart, Size models,
+                                 double of_models, Size number) {
+    float highest[WORDS_AT_ONCE], sums[WORDS_AT_ONCE] = {0};
+    for (Size i = 0; i < number; i++) highest[i] = logits[i] - norms[0];
+    for (Size m = 1; m < models; m++)
+        for (Size i = 0; i < number; i++) {
+            float log = logits[m * apart + i] - norms[m * norms_apart];
+            highest[i] = log > highest[i] ? log : highest[i];
+        }
+    for (Size m = 0; m < models; m++)
+        for (Size i = 0; i < number; i++)
+            sums[i] += NAME(exp)((logits[m * apart + i] - norms[m * norms_apart]) - highest[i]);
+    for (Size i = 0; i < number; i++) logits[i] = highest[i] + (float)(NAME(log)(sums[i]) - of_models);
+}
+
 static void NAME(mean_logs)(float *logits, Size apart, const float *norms, Size norms_apart, Size models,
                             Size number) {
     double of_models = natural_log((double)models);
-    for (Size i = 0; i < number; i++) {
-        float highest = logits[i] - norms[0], sum = 0.0f;
-        for (Size m = 1; m < models; m++) {
-            float log = logits[m * apart + i] - norms[m * norms_apart];
-            highest = log > highest ? log : highest;
-        }
-        for (Size m = 0; m < models; m++)
-            sum += NAME(exp)((logits[m * apart + i] - norms[m * norms_apart]) - highest);
-        logits[i] = highest + (float)(natural_log(sum) - of_models);
-    }
+    for (Size i = 0; i < number; i += WORDS_AT_ONCE)
+        NAME(mean_some_logs)(logits + i, apart, norms, norms_apart, models, of_models,
+                             number - i < WORDS_AT_ONCE ? number - i : WORDS_AT_ONCE);
 }
+
+#undef WORDS_AT_ONCE
 
 static Size NAME(above)(const float *values, Size number, float norm, float total, float bound,
                         int32_t *places) {
@@ -198,8 +232,20 @@ static void NAME(layer_norm)(const float *restrict values, const float *restrict
 }
 
 static const Kernels NAME(kernels) = {
-    KIND_NAME,         NAME(int8_product), NAME(float_product), NAME(quantize),
-    NAME(cell),        NAME(add),          NAME(gate),          NAME(tanh_add), NAME(dot),
-    NAME(add_scaled),  NAME(softmax),      NAME(log_sum_exp),   NAME(mean_logs),    NAME(highest),  NAME(above),
-    NAME(layer_norm),
+    .name = KIND_NAME,
+    .int8_product = NAME(int8_product),
+    .float_product = NAME(float_product),
+    .quantize = NAME(quantize),
+    .cell = NAME(cell),
+    .add = NAME(add),
+    .gate = NAME(gate),
+    .tanh_add = NAME(tanh_add),
+    .dot = NAME(dot),
+    .add_scaled = NAME(add_scaled),
+    .softmax = NAME(softmax),
+    .log_sum_exp = NAME(log_sum_exp),
+    .mean_logs = NAME(mean_logs),
+    .highest = NAME(highest),
+    .above = NAME(above),
+    .layer_norm = NAME(layer_norm),
 };

@@ -46,16 +46,14 @@ static int fail(Tensors *tensors, const char *what, const char *name) {
     return 0;
 }
 
-static const Tensor *find(const Tensors *tensors, const char *name) {
+static Tensor *find(const Tensors *tensors, const char *name) {
     for (Size i = 0; i < tensors->number; i++)
         if (strcmp(tensors->tensors[i].name, name) == 0) return &tensors->tensors[i];
     return NULL;
 }
 
-int has_tensor(const Tensors *tensors, const char *name) { return find(tensors, name) != NULL; }
-
 const Tensor *tensor_of(Tensors *tensors, const char *name, int dims, Size rows, Size cols) {
-    const Tensor *one = find(tensors, name);
+    Tensor *one = find(tensors, name);
     if (!one) return fail(tensors, "is missing", name), NULL;
     if (one->dims != dims || one->rows != rows || one->cols != cols) {
         char what[120];
@@ -63,7 +61,18 @@ const Tensor *tensor_of(Tensors *tensors, const char *name, int dims, Size rows,
                  rows, cols);
         return fail(tensors, what, name), NULL;
     }
+    one->is_used = 1;
     return one;
+}
+
+int all_are_used(Tensors *tensors, const char *whole) {
+    for (Size i = 0; i < tensors->number; i++) {
+        if (tensors->tensors[i].is_used) continue;
+        char what[80];
+        snprintf(what, sizeof what, "belongs to no layer of %s", whole);
+        return fail(tensors, what, tensors->tensors[i].name);
+    }
+    return 1;
 }
 
 static float half_to_float(uint16_t half) {
@@ -222,6 +231,10 @@ static int find_rows(Rows *rows, Tensors *tensors, LayerSource source) {
     return 1;
 }
 
+LayerSource whole_matrix(const char *name, const char *bias, Size rows, Size cols) {
+    return (LayerSource){.name = name, .bias = bias, .rows = rows, .cols = cols, .k = cols, .parts = 1};
+}
+
 #define MAX_WIDTH (1 << 16) /* so that sums of levels fit into 32 bits */
 
 int make_linear(Linear *layer, Tensors *tensors, Block **blocks, LayerSource source, int int8) {
@@ -255,9 +268,8 @@ int add_bias(Linear *layer, Tensors *tensors, const char *name) {
 
 int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name, Size rows, Size cols,
                int int8) {
-    LayerSource source = {name, NULL, rows, cols, 0, cols, 0, 1, 0};
     Rows stored;
-    if (!find_rows(&stored, tensors, source)) return 0;
+    if (!find_rows(&stored, tensors, whole_matrix(name, NULL, rows, cols))) return 0;
     Size width = table->width = up(cols, QUAD);
     int8_t *levels = keep(blocks, (size_t)rows * (size_t)width);
     float *scales = keep(blocks, (size_t)rows * sizeof *scales);
@@ -272,6 +284,21 @@ int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name,
     }
     table->levels = levels, table->scales = scales, table->values = values;
     return 1;
+}
+
+const float *make_vector(Tensors *tensors, Block **blocks, const char *name, Size number) {
+    float *values = keep(blocks, (size_t)number * sizeof *values);
+    Linear zeros = {.m = number, .bias = values};
+    return values && add_bias(&zeros, tensors, name) ? values : NULL;
+}
+
+int make_norm(LayerNorm *norm, Tensors *tensors, Block **blocks, const char *prefix, const char *name, Size size) {
+    char gain[100], bias[100];
+    snprintf(gain, sizeof gain, "%s%s.weight", prefix, name);
+    snprintf(bias, sizeof bias, "%s%s.bias", prefix, name);
+    norm->gain = make_vector(tensors, blocks, gain, size);
+    norm->bias = norm->gain ? make_vector(tensors, blocks, bias, size) : NULL;
+    return norm->bias != NULL;
 }
 
 /* --- products ----------------------------------------------------------------------------------- */

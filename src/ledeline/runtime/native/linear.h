@@ -14,17 +14,19 @@ typedef struct {
     int dims;        /* 1 or 2 */
     Size rows, cols; /* a vector is one row */
     const void *values;
+    int is_used; /* by a layer */
 } Tensor;
 
 typedef struct {
-    const Tensor *tensors;
+    Tensor *tensors;
     Size number;
     char error[256]; /* a sentence, if something is wrong */
 } Tensors;
 
 /* The tensor of a name and shape (rows of 1 and dims of 1 for a vector), or NULL with a sentence. */
 const Tensor *tensor_of(Tensors *tensors, const char *name, int dims, Size rows, Size cols);
-int has_tensor(const Tensors *tensors, const char *name);
+/* Whether each tensor was asked for; if not, a sentence names the first that no layer of `whole` has. */
+int all_are_used(Tensors *tensors, const char *whole);
 
 /* Buffers that are released together. */
 typedef struct Block {
@@ -43,19 +45,33 @@ typedef struct {
     int transposed;
 } LayerSource;
 
+LayerSource whole_matrix(const char *name, const char *bias, Size rows, Size cols);
+
+/* Makers return 0 with a sentence in tensors->error if something is wrong. */
 int make_linear(Linear *layer, Tensors *tensors, Block **blocks, LayerSource source, int int8);
+
+/* The bias of a layer becomes its sum with another vector. */
+int add_bias(Linear *layer, Tensors *tensors, const char *name);
 
 /* A table of words, each a row of levels with a scale, or of floats. */
 typedef struct {
-    Size width; /* QUAD values or more */
+    Size width; /* of a row: the values, rounded up to QUAD */
     const int8_t *levels;
     const float *values, *scales;
 } Table;
 
 int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name, Size rows, Size cols,
                int int8);
-/* The bias of a layer of `m` outputs becomes its sum with another vector. */
-int add_bias(Linear *layer, Tensors *tensors, const char *name);
+
+/* A vector of floats, or NULL. */
+const float *make_vector(Tensors *tensors, Block **blocks, const char *name, Size number);
+
+typedef struct {
+    const float *gain, *bias;
+} LayerNorm;
+
+/* `prefix` + `name` with `.weight` and `.bias`. */
+int make_norm(LayerNorm *norm, Tensors *tensors, Block **blocks, const char *prefix, const char *name, Size size);
 
 /* A growing piece of memory. */
 typedef struct {

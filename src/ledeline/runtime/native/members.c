@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_AT_ONCE 64 /* whose gates stay in the cache */
-
 int member_init(Member *member, const Model *model, const int32_t *ids, const Size *lengths, Size number,
                 Size most_rows) {
     member->model = model, member->number = number;
@@ -31,16 +29,10 @@ void member_release(Member *member) {
 
 int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
                 float bound) {
-    Size size = state_size(member->model);
     for (Size n = 0; n < rows; n++) member->seen[n] = &member->memories[sources[n]];
-    for (Size n = 0; n < rows; n += ROWS_AT_ONCE) {
-        Size some = rows - n < ROWS_AT_ONCE ? rows - n : ROWS_AT_ONCE;
-        member->work.parents = parents ? parents + n : NULL;
-        if (!decoder_step(member->model, words + n, member->seen + n, member->before + n * size,
-                          member->after + n * size, some, bound, NULL, &member->work))
-            return 0;
-    }
-    return 1;
+    member->work.parents = parents;
+    return decoder_step(member->model, words, member->seen, member->before, member->after, rows, bound, NULL,
+                        &member->work);
 }
 
 void member_reorder(Member *member, const Size *parents, Size rows) {

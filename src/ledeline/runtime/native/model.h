@@ -1,17 +1,17 @@
 /* A trained model with its add-ons: the encoder, a step of the decoder, and what explains it. The systems
-   are EncDec (model.c) and the Transformer (transformer.c).
+   are EncDec (encdec.h) and the Transformer (transformer.h).
 
    Legend: I positions of a source, D embedding, H hidden size, L layers, V vocabulary. */
 
 #ifndef LEDELINE_MODEL_H
 #define LEDELINE_MODEL_H
 
+#include "encdec_layers.h"
 #include "past.h"
+#include "products.h"
 #include "transformer_layers.h"
 
 enum { PAD, UNK, BOS, EOS };
-
-#define MAX_LAYERS 16
 
 typedef enum { ENCDEC, TRANSFORMER } System;
 
@@ -30,12 +30,8 @@ typedef struct {
     Block *blocks;
     Size size; /* of z_j, and of what attention mixes */
     Linear gate_of_state, gate_of_sentence, output, spm;
-    Transformer transformer;
-    /* Of an EncDec: */
-    Table source_words, words;
-    struct { Linear input[2], recurrent[2]; } encoder[MAX_LAYERS]; /* forwards, backwards */
-    Linear key, value, query;
-    Linear first_word, decoder[MAX_LAYERS]; /* the first layer's word has a product of its own */
+    EncDec encdec;           /* the system is one */
+    Transformer transformer; /* of the two */
 } Model;
 
 int model_init(Model *model, Tensors *tensors, Sizes sizes, int int8, const Kernels *kernels);
@@ -57,13 +53,6 @@ void memory_release(Memory *memory);
    so a row goes with its source's memory. */
 Size state_size(const Model *model); /* floats of a row */
 
-/* Room for what a thread computes. */
-typedef struct {
-    Buffer scratch, inputs, products, more, scores, steps;
-    const Size *parents; /* NULL, or of the rows of a step: rows of one parent have the same state before */
-} Work;
-void work_release(Work *work);
-
 /* Encode sources together: lengths (number), and ids one after another -> their memories, made before by
    memory_init, and the decoder's first states, rows of `states`. Returns 0 if there was no memory. */
 int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, Size number,
@@ -73,7 +62,7 @@ int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, 
    `attention` is NULL, or gets the weights of row n at attention[n]. The first step has bound 2. Rows of
    one source are for one thread at a time. */
 int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
-            float *after, Size rows, float bound, float *const *attention, Work *work);
+                 float *after, Size rows, float bound, float *const *attention, Work *work);
 
 /* Logits of the words, or of the source's words by the SPM, from states: (rows, stride of the layer). */
 int logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to,

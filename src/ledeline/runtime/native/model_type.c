@@ -92,7 +92,7 @@ static PyObject *model_encode(PyObject *self, PyObject *arguments) {
         total += lists.lengths[n];
         if (lists.lengths[n] > longest) longest = lists.lengths[n];
     }
-    Size plane = 2 * longest * model->key.stride;
+    Size plane = 2 * longest * model->encdec.key.stride;
     if (!floats_in(memory, &to, PyBUF_WRITABLE, lists.number * plane)) return drop_id_lists(&lists), NULL;
     if (!floats_in(states, &first, PyBUF_WRITABLE, lists.number * state_size(model)))
         return PyBuffer_Release(&to), drop_id_lists(&lists), NULL;
@@ -103,7 +103,7 @@ static PyObject *model_encode(PyObject *self, PyObject *arguments) {
     for (Size n = 0, at = 0; good && n < lists.number; at += lists.lengths[n++]) {
         memcpy(ids + at, lists.ids[n], (size_t)lists.lengths[n] * sizeof *ids);
         float *keys = (float *)to.buf + n * plane;
-        own[n] = (Memory){lists.lengths[n], model->key.stride, keys, keys + lists.lengths[n] * model->key.stride, NULL, NULL};
+        own[n] = (Memory){lists.lengths[n], model->encdec.key.stride, keys, keys + lists.lengths[n] * model->encdec.key.stride, NULL, NULL};
         memories[n] = &own[n];
     }
     Py_BEGIN_ALLOW_THREADS
@@ -151,7 +151,8 @@ static PyObject *model_step(PyObject *self, PyObject *arguments) {
     PyObject *objects[6];
     int first, good;
     StepBuffers b = {.held = 0};
-    if (!has_buffers(self) || !PyArg_ParseTuple(arguments, "OOOOOOp", &objects[0], &objects[1], &objects[2], &objects[3], &objects[4], &objects[5], &first))
+    if (!has_buffers(self) || !PyArg_ParseTuple(arguments, "OOOOOOp", &objects[0], &objects[1], &objects[2], &objects[3],
+                                                &objects[4], &objects[5], &first))
         return NULL;
     Py_buffer *views[] = {&b.memory, &b.lengths, &b.words, &b.before, &b.after, &b.logs};
     for (int i = 0; i < 6; i++)
@@ -161,7 +162,7 @@ static PyObject *model_step(PyObject *self, PyObject *arguments) {
     const int32_t *lengths = b.lengths.buf, *words = b.words.buf;
     good = number > 0 && rows % number == 0 && b.before.len == rows * size * 4 && b.after.len == rows * size * 4 &&
            b.logs.len == rows * model->sizes.vocabulary * 4;
-    for (Size n = 0; good && n < number; n++) good = lengths[n] > 0 && 2 * lengths[n] * model->key.stride <= plane;
+    for (Size n = 0; good && n < number; n++) good = lengths[n] > 0 && 2 * lengths[n] * model->encdec.key.stride <= plane;
     for (Size n = 0; good && n < rows; n++) good = words[n] >= 0 && words[n] < model->sizes.vocabulary;
     if (!good) return drop(&b), PyErr_SetString(PyExc_ValueError, "the buffers of a step do not fit together"), NULL;
     Memory *memories = malloc((size_t)number * sizeof *memories);
@@ -170,7 +171,7 @@ static PyObject *model_step(PyObject *self, PyObject *arguments) {
     Work work = {0};
     for (Size n = 0; good && n < number; n++) {
         float *keys = (float *)b.memory.buf + n * plane;
-        memories[n] = (Memory){lengths[n], model->key.stride, keys, keys + lengths[n] * model->key.stride, NULL, NULL};
+        memories[n] = (Memory){lengths[n], model->encdec.key.stride, keys, keys + lengths[n] * model->encdec.key.stride, NULL, NULL};
     }
     for (Size n = 0; good && n < rows; n++) of_rows[n] = &memories[n / (rows / number)];
     Py_BEGIN_ALLOW_THREADS
@@ -194,7 +195,7 @@ static PyObject *get_size(PyObject *self, void *none) {
 
 static PyObject *get_stride(PyObject *self, void *none) {
     (void)none;
-    return PyLong_FromSsize_t(((ModelObject *)self)->model.key.stride);
+    return PyLong_FromSsize_t(((ModelObject *)self)->model.encdec.key.stride);
 }
 
 static PyGetSetDef attributes[] = {

@@ -6,7 +6,6 @@
 
 #include "transformer.h"
 
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,46 +15,6 @@
 #define MOST_ROWS 256 /* of sources that are encoded together; a longer source is alone */
 
 static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-/* --- products ----------------------------------------------------------------------------------- */
-
-/* The largest absolute value; their bits have the order of the values. */
-static float largest(const float *values, Size number) {
-    union { int32_t bits; float value; } most = {0};
-    for (Size i = 0; i < number; i++) {
-        int32_t bits;
-        memcpy(&bits, values + i, sizeof bits);
-        bits &= INT32_MAX;
-        most.bits = bits > most.bits ? bits : most.bits;
-    }
-    return most.value;
-}
-
-/* A layer of values (rows, K), `from` apart. */
-static int multiply(const Model *model, const Linear *layer, const float *values, Size from, Size rows,
-                    float *outputs, Work *work) {
-    size_t unit = model->int8 ? 1 : sizeof(float), row = (size_t)layer->width * unit;
-    char *inputs = room(&work->inputs, (size_t)rows * row);
-    float *steps = room(&work->steps, (size_t)rows * sizeof *steps);
-    if (!inputs || !steps) return 0;
-    for (Size n = 0; n < rows; n++) {
-        const float *own = values + n * from;
-        char *to = inputs + (size_t)n * row;
-        memset(to + (size_t)layer->k * unit, 0, (size_t)(layer->width - layer->k) * unit);
-        if (!model->int8) {
-            memcpy(to, own, (size_t)layer->k * unit);
-            continue;
-        }
-        steps[n] = largest(own, layer->k) / MAX_LEVEL;
-        steps[n] = steps[n] < FLT_MIN ? FLT_MIN : steps[n];
-        model->kernels->quantize(own, (int8_t *)to, layer->k, 1.0f / steps[n]);
-    }
-    return apply(model->kernels, layer, inputs, rows, steps, 0, outputs, &work->scratch);
-}
-
-int transformer_logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {
-    return multiply(model, layer, states, transformer_state_size(model), rows, to, work);
-}
 
 /* --- rows --------------------------------------------------------------------------------------- */
 
@@ -99,17 +58,21 @@ static void norm_rows(Rows *r, const LayerNorm *norm) {
                                       r->own->sizes.size, EPSILON);
 }
 
+static int apply_own(Rows *r, const Linear *layer, const float *values, Size from, Size rows, float *outputs) {
+    return apply_unbounded(r->model->kernels, layer, values, from, rows, outputs, r->work);
+}
+
 /* The normed rows as the inputs of a layer; NULL if there was no memory. */
 static float *product(Rows *r, const Linear *layer) {
     float *outputs = room(&r->work->products, (size_t)r->rows * (size_t)layer->stride * sizeof *outputs);
-    return outputs && multiply(r->model, layer, r->normed, r->stride, r->rows, outputs, r->work) ? outputs : NULL;
+    return outputs && apply_own(r, layer, r->normed, r->stride, r->rows, outputs) ? outputs : NULL;
 }
 
 static void add_up(Rows *r, const float *more) { r->model->kernels->add(r->states, more, r->rows * r->stride); }
 
 /* What attention of all heads becomes in the states. */
 static int mix(Rows *r, const Linear *layer) {
-    if (!multiply(r->model, layer, r->added, r->stride, r->rows, r->normed, r->work)) return 0;
+    if (!apply_own(r, layer, r->added, r->stride, r->rows, r->normed)) return 0;
     add_up(r, r->normed);
     return 1;
 }
@@ -121,9 +84,9 @@ static int feed_forward(Rows *r, const FeedForward *part) {
     norm_rows(r, &part->norm);
     for (Size n = 0; n < r->rows; n += AT_ONCE) {
         Size some = r->rows - n < AT_ONCE ? r->rows - n : AT_ONCE, at = n * r->stride;
-        if (!multiply(r->model, &part->inward, r->normed + at, r->stride, some, inner, r->work)) return 0;
+        if (!apply_own(r, &part->inward, r->normed + at, r->stride, some, inner)) return 0;
         for (Size i = 0; i < some * wide; i++) inner[i] = inner[i] > 0.0f ? inner[i] : 0.0f;
-        if (!multiply(r->model, &part->outward, inner, wide, some, r->added + at, r->work)) return 0;
+        if (!apply_own(r, &part->outward, inner, wide, some, r->added + at)) return 0;
     }
     add_up(r, r->added);
     return 1;
@@ -171,7 +134,7 @@ static int gate_states(Rows *r, const Size *lengths, Size number) {
         memset(mean, 0, (size_t)stride * sizeof *mean);
         for (Size i = 0; i < lengths[n]; i++) model->kernels->add(mean, states + i * stride, d);
         for (Size i = 0; i < d; i++) mean[i] /= (float)lengths[n];
-        if (!multiply(model, &model->gate_of_sentence, mean, stride, 1, of_sentence, r->work)) return 0;
+        if (!apply_own(r, &model->gate_of_sentence, mean, stride, 1, of_sentence)) return 0;
         for (Size i = 0; i < lengths[n]; i++)
             model->kernels->gate(states + i * stride, of_states + (at + i) * stride, of_sentence, d);
     }
@@ -253,6 +216,10 @@ int transformer_memory_init(const Model *model, Memory *memory, Size length) {
     memory->length = length, memory->stride = stride;
     memory->values = memory->floats, memory->keys = memory->floats + values;
     return 1;
+}
+
+int transformer_logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {
+    return apply_unbounded(model->kernels, layer, states, transformer_state_size(model), rows, to, work);
 }
 
 /* --- the decoder -------------------------------------------------------------------------------- */

@@ -31,43 +31,28 @@ static int make_layer(const Maker *maker, Linear *layer, const char *prefix, con
     char weight[100], bias[100];
     snprintf(weight, sizeof weight, "%s%s.weight", prefix, name);
     snprintf(bias, sizeof bias, "%s%s.bias", prefix, name);
-    LayerSource source = {weight, bias, m, k, 0, k, 0, 1, 0};
-    return make_linear(layer, maker->tensors, maker->blocks, source, maker->int8);
+    return make_linear(layer, maker->tensors, maker->blocks, whole_matrix(weight, bias, m, k), maker->int8);
 }
 
-/* A vector of d floats, or NULL. */
-static const float *make_vector(const Maker *maker, const char *prefix, const char *name) {
-    char full[100];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    float *values = keep(maker->blocks, (size_t)maker->size * sizeof *values);
-    Linear zeros = {.m = maker->size, .bias = values};
-    return values && add_bias(&zeros, maker->tensors, full) ? values : NULL;
-}
-
-static int make_norm(const Maker *maker, LayerNorm *norm, const char *prefix, const char *name) {
-    char gain[60], bias[60];
-    snprintf(gain, sizeof gain, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    norm->gain = make_vector(maker, prefix, gain);
-    norm->bias = norm->gain ? make_vector(maker, prefix, bias) : NULL;
-    return norm->bias != NULL;
+static int make_own_norm(const Maker *maker, LayerNorm *norm, const char *prefix, const char *name) {
+    return make_norm(norm, maker->tensors, maker->blocks, prefix, name, maker->size);
 }
 
 static int make_shared_parts(const Maker *maker, TransformerLayer *layer, const char *prefix) {
     Size d = maker->size;
     SelfAttention *self = &layer->self;
     FeedForward *feed_forward = &layer->feed_forward;
-    return make_norm(maker, &self->norm, prefix, "attention_norm") &&
+    return make_own_norm(maker, &self->norm, prefix, "attention_norm") &&
            make_layer(maker, &self->of_state, prefix, "attention.of_state", d, 3 * d) &&
            make_layer(maker, &self->mix, prefix, "attention.mix", d, d) &&
-           make_norm(maker, &feed_forward->norm, prefix, "feed_forward_norm") &&
+           make_own_norm(maker, &feed_forward->norm, prefix, "feed_forward_norm") &&
            make_layer(maker, &feed_forward->inward, prefix, "feed_forward.inward", d, maker->hidden) &&
            make_layer(maker, &feed_forward->outward, prefix, "feed_forward.outward", maker->hidden, d);
 }
 
 static int make_source_attention(const Maker *maker, SourceAttention *source, const char *prefix) {
     Size d = maker->size;
-    return make_norm(maker, &source->norm, prefix, "source_norm") &&
+    return make_own_norm(maker, &source->norm, prefix, "source_norm") &&
            make_layer(maker, &source->of_state, prefix, "source_attention.of_state", d, d) &&
            make_layer(maker, &source->of_source, prefix, "source_attention.of_source", d, 2 * d) &&
            make_layer(maker, &source->mix, prefix, "source_attention.mix", d, d);
@@ -84,7 +69,7 @@ static TransformerLayer *make_stack(const Maker *maker, const char *name, Size n
                (!decodes || make_source_attention(maker, &layers[n].source, prefix));
     }
     snprintf(prefix, sizeof prefix, "%s.", name);
-    return good && make_norm(maker, norm, prefix, "norm") ? layers : NULL;
+    return good && make_own_norm(maker, norm, prefix, "norm") ? layers : NULL;
 }
 
 int make_transformer(Transformer *transformer, Linear *output, Tensors *tensors, Block **blocks,
@@ -96,7 +81,7 @@ int make_transformer(Transformer *transformer, Linear *output, Tensors *tensors,
         return 0;
     }
     Maker maker = {tensors, blocks, int8, sizes.size, sizes.hidden};
-    LayerSource tied = {TABLE, "output.bias", sizes.vocabulary, sizes.size, 0, sizes.size, 0, 1, 0};
+    LayerSource tied = whole_matrix(TABLE, "output.bias", sizes.vocabulary, sizes.size);
     transformer->sizes = sizes;
     transformer->heads = heads_of(kernels, sizes.size, sizes.heads);
     transformer->scale = (float)sqrt((double)sizes.size);

@@ -14,10 +14,6 @@ typedef struct {
 } TransformerSizes;
 
 typedef struct {
-    const float *gain, *bias;
-} LayerNorm;
-
-typedef struct {
     LayerNorm norm;
     Linear of_state, mix; /* queries, keys, values side by side: 3 d */
 } SelfAttention;

@@ -10,6 +10,7 @@
 
 #define NUM_LABELS 4
 #define NUM_ERROR_KINDS 10
+#define NUM_SCALARS 12 /* numbers about a sub-word */
 
 typedef struct {
     Size vocabulary, size, heads, layers, embedding_size, generator_size;
@@ -22,11 +23,7 @@ typedef struct {
 } BoundedLinear;
 
 typedef struct {
-    const float *gain, *bias;
-} Norm;
-
-typedef struct {
-    Norm attention_norm, hidden_norm;
+    LayerNorm attention_norm, hidden_norm;
     BoundedLinear lede_key_value, query_key_value, mix, up, down;
 } VerifierLayer;
 
@@ -40,7 +37,7 @@ typedef struct Verifier {
     BoundedLinear word_before, word_behind, words_skipped;
     BoundedLinear state_before, state_after, word, scalars;
     BoundedLinear pool, label_output, doubt_output, kind_output;
-    Norm lede_norm, norm;
+    LayerNorm lede_norm, norm;
     VerifierLayer *layers;
 } Verifier;
 
