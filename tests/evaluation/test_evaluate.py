@@ -486,7 +486,7 @@ class TestGoingOn:
             "evaluate._compared_words",
             "evaluation_folder.SetFolder.write_texts",
             "evaluation_folder.SetFolder.write_pairs",
-            "evaluate.alignment_summary",
+            "set_alignment.alignment_summary",
             "evaluation_folder.SetFolder.write_alignment",
             "evaluate._with_intervals",
         ],

@@ -10,7 +10,6 @@ import pytest
 from ledeline.config import SearchConfig
 from ledeline.core.errors import LedelineError
 from ledeline.core.shipped import SHIPPED
-from ledeline.data.dataset import padded
 from ledeline.inference.checks.check import Check
 from ledeline.inference.checks.checker import Checker
 from ledeline.inference.compose import ComposedCandidate
@@ -20,7 +19,7 @@ from ledeline.inference.headline import Candidate, Headline
 from ledeline.inference.headliner import Headliner
 from ledeline.inference.options import Options
 from ledeline.inference.sample_ledes import LEDES
-from ledeline.search import Hypothesis, search
+from ledeline.search import Hypothesis
 from ledeline.synth.newsroom import generate
 
 NEAR = 2e-3  # of a support, which comes from what search saw or from a second reading
@@ -75,8 +74,12 @@ def assert_same(found: list[Headline], expected: list[Headline]) -> None:
 def test_without_checks_it_is_the_plain_search(headliner: Headliner, plain: list[Headline]) -> None:
     config = headliner.resolve_search(SEARCH)
     for text, headline in zip(TEXTS, plain, strict=True):
-        sources = padded([one.ids for one in headliner.read([text])])
-        (found,) = search(headliner._model.step_model, *sources, config)
+        running = headliner._model.model.begin_search(
+            [one.ids for one in headliner.read([text])], config
+        )
+        while running.running:
+            running.step()
+        (found,) = running.hypotheses
         assert [one.score for one in headline.alternatives] == [one.score for one in found]
         assert headline.support is None
         assert headline.doubts == ()

@@ -200,16 +200,17 @@ def test_the_fused_selection_gets_what_is_left(with_bias):
     """On a GPU, and in Triton's interpreter, as without it."""
     if not dispatch.has_triton():
         pytest.skip("no Triton")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     generator = torch.Generator().manual_seed(1)
-    scores = torch.randn(2, 4, 40, generator=generator)
-    bias = torch.randn(40, generator=generator) if with_bias else None
+    scores = torch.randn(2, 4, 40, generator=generator).to(device)
+    bias = torch.randn(40, generator=generator).to(device) if with_bias else None
     scores = scores if with_bias else scores.log_softmax(-1)
-    totals = torch.randn(2, 4, generator=generator)
-    groups = torch.tensor([[0, 0, 2, 0], [0, 1, 1, 3]])
-    banned = BannedWords.of((PAD, BOS), 40, torch.device("cpu"))
-    sizes = torch.tensor([20, 20])
+    totals = torch.randn(2, 4, generator=generator).to(device)
+    groups = torch.tensor([[0, 0, 2, 0], [0, 1, 1, 3]], device=device)
+    banned = BannedWords.of((PAD, BOS), 40, device)
+    sizes = torch.tensor([20, 20], device=device)
     found = []
-    for mode in ("plain", "interpreted"):
+    for mode in ("plain", "fused" if device.type == "cuda" else "interpreted"):
         with dispatch.kernel_mode(mode):
             inputs = scores.clone(), totals, sizes, 20, banned, bias, groups
             found.append(select_top_k(*inputs))

@@ -11,13 +11,13 @@ from torch.nn import functional
 
 from addon_reference import PAIRS, steps_of
 from ledeline.data.dataset import Batch, padded
+from ledeline.inference.engine_weights import refusal
 from ledeline.model.addons.addon import Sizes, View
 from ledeline.model.addons.pointer_copy import PointerCopy, PointerCopyConfig
 from ledeline.model.build import build
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.model.systems.gru import GruConfig
-from ledeline.runtime.engine import Engine
 from ledeline.search import search
 from ledeline.search.step_model import map_tensors
 from ledeline.text.subwords import PAD
@@ -266,7 +266,7 @@ def test_engines_refuse_it_and_folders_keep_it(stored: Callable[..., tuple[Any, 
     own = EncDecConfig(embedding_size=6, hidden_size=8)
     model, again = stored(SystemConfig.of(own, PointerCopyConfig()))
     assert again.config.name == "EncDec+copy"
-    assert Engine.refusal(again) == "it does not know the add-on copy"
+    assert refusal(again) == "it does not know the add-on copy"
     pairs = model.pairs(Batch.of(PAIRS))
     assert torch.equal(again(pairs).named["target"], model(pairs).named["target"])
     assert search(again, *SOURCES) == search(model, *SOURCES)

@@ -9,13 +9,13 @@ from safetensors.torch import save_file
 from torch import nn
 
 from ledeline.data.dataset import Batch
+from ledeline.inference.engine_weights import refusal
 from ledeline.model.addons.reconstruction import ReconstructionConfig
 from ledeline.model.build import build
 from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.system_config import ADDON_CONFIGS, SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.model.systems.gru import GruConfig
-from ledeline.runtime.engine import Engine
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
 from ledeline.text.tokenizer import Tokenizer
@@ -215,7 +215,7 @@ def test_a_headline_may_be_empty():
 
 def test_an_engine_may_write_with_it():
     """It changes no step."""
-    assert Engine.refusal(made("sgate", "spm").float()) is None
+    assert refusal(made("sgate", "spm").float()) is None
 
 
 def test_a_model_folder_holds_it(tmp_path: Path):

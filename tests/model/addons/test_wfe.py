@@ -14,13 +14,13 @@ from addon_reference import PAIRS, steps_of
 from ledeline.config import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
+from ledeline.inference.engine_weights import refusal
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.addons.wfe import WordFrequency, WordFrequencyConfig
 from ledeline.model.build import build
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.model.systems.gru import GruConfig
-from ledeline.runtime.engine import Engine
 from ledeline.search import Ensemble, search
 from ledeline.search.step_model import map_tensors
 from model_reference import BOS, EOS, PAD, below, sigmoid, weights_of
@@ -299,7 +299,7 @@ def test_it_never_raises_a_probability_and_gradients_stay_finite() -> None:
     plain.load_state_dict(model.state_dict(), strict=False)
     pairs = model.pairs(Batch.of(PAIRS))
     logs, base = (one.trace(pairs).log_probabilities for one in (model, plain))
-    assert (logs <= base).all()
+    assert (logs <= base + 1e-12).all()  # both are rounded
     assert logs.isinf().any()
     logs[logs > -math.inf].sum().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
@@ -394,7 +394,7 @@ def test_engines_refuse_it_and_folders_keep_it(stored: Callable[..., tuple[Any, 
     model, again = stored(SystemConfig.of(own, WordFrequencyConfig(size=5, over=0.3)))
     assert again.config.name == "EncDec+WFE"
     assert again.config.addons["wfe"] == WordFrequencyConfig(size=5, over=0.3)
-    assert Engine.refusal(again) == "it does not know the add-on wfe"
+    assert refusal(again) == "it does not know the add-on wfe"
     pairs = model.pairs(Batch.of(PAIRS))
     for name, loss in model(pairs).named.items():
         assert torch.equal(again(pairs).named[name], loss)

@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from addon_reference import PAIRS, steps_of
+from ledeline.config import SearchConfig
 from ledeline.core.errors import ConfigError
 from ledeline.data.dataset import Batch, padded
+from ledeline.inference.engine_weights import engine_of, refusal
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.addons.word_prediction import (
     SourceWords,
@@ -21,8 +23,8 @@ from ledeline.model.layers.encoder import Encoded
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.model.systems.gru import GruConfig
-from ledeline.runtime.engine import Engine
 from ledeline.search import search
+from ledeline.search.engine_search import EngineSearch
 from model_reference import EOS, below, distribution, softmax, weights_of
 from systems import random_system
 
@@ -156,8 +158,12 @@ def test_search_and_the_other_losses_are_as_without_it(system: Any) -> None:
 
 def test_engines_run_it() -> None:
     model = random_system("sgate", "word_prediction")
-    assert Engine.refusal(model) is None
-    for ours, theirs in zip(search(Engine(model), *SOURCES), search(model, *SOURCES), strict=True):
+    assert refusal(model) is None
+    ids = [row[:length].tolist() for row, length in zip(*SOURCES, strict=True)]
+    running = EngineSearch([engine_of(model, "float32")], ids, SearchConfig())
+    while running.running:
+        running.step()
+    for ours, theirs in zip(running.hypotheses, search(model, *SOURCES), strict=True):
         assert [one.ids for one in ours] == [one.ids for one in theirs]
 
 

@@ -2,7 +2,6 @@
 
 from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EngineConfig
 from ledeline.model.addons import ADDONS
-from ledeline.model.attention_system import WEIGHT_NAMES
 from ledeline.model.format.description import ADDON_NAMES, SYSTEM_NAMES
 from ledeline.model.system_config import ADDON_CONFIGS, SYSTEM_CONFIGS, SystemConfig
 from ledeline.model.systems import SYSTEMS
@@ -30,11 +29,3 @@ def test_a_system_has_the_same_name_for_the_engine() -> None:
                 for kind in (EngineConfig, SystemConfig)
             )
             assert own.name == theirs.name, name
-
-
-def test_the_engine_knows_the_names_of_weights() -> None:
-    from ledeline.inference import engine_bundle
-    from ledeline.model.attention_system import LAYERS
-
-    assert engine_bundle._WEIGHT_NAMES == WEIGHT_NAMES
-    assert set(engine_bundle._LAYERS) == set(LAYERS) - {"dropout"}  # which has no weights

@@ -27,7 +27,8 @@ from ledeline.model.pairs import Pairs, Sources
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.drgd import Drgd, DrgdConfig
 from ledeline.search import search
-from ledeline.search.beam import greedy, max_steps
+from ledeline.search.beam import greedy
+from ledeline.search.step_limit import max_steps
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import BOS, EOS, PAD, Subwords
 from ledeline.text.tokenizer import Tokenizer
@@ -385,7 +386,7 @@ def test_a_beam_of_one_is_greedy(config: DrgdConfig) -> None:
     """The likeliest word after each prefix, all of it forced again, and so z from its start."""
     model = made(config)
     sources = [source for source, _ in PAIRS]
-    limits = max_steps(np.array([len(one) for one in sources]), SearchConfig(beam=1))
+    limits = [max_steps(len(one), SearchConfig(beam=1)) for one in sources]
     for source, limit, found in zip(sources, limits, greedy(model, *padded(sources)), strict=True):
         written: list[int] = []
         while len(written) < limit:
