@@ -100,7 +100,11 @@ def run_fuzzer(driver: Path, cases: int, seed: int) -> Result:
     done = subprocess.run([str(driver), str(cases), str(seed)], capture_output=True, text=True)
     said = done.stdout.strip() + done.stderr[:2000]
     return Result(
-        "hostile models, address", cases, done.returncode != 0, time.perf_counter() - began, said
+        "hostile models, address",
+        cases,
+        int(done.returncode != 0),
+        time.perf_counter() - began,
+        said,
     )
 
 
@@ -140,7 +144,7 @@ def run_extension(folder: Path) -> Result:
     return Result(
         "tests of the extension, address",
         1,
-        done.returncode != 0,
+        int(done.returncode != 0),
         time.perf_counter() - began,
         said,
     )
