@@ -19,7 +19,6 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define ALWAYS_INLINE __attribute__((always_inline))
-typedef float Lanes __attribute__((vector_size(64)));
 #else
 #error "the runtime needs GCC, Clang or MinGW"
 #endif
@@ -51,30 +50,36 @@ double natural_log(double x) {
 
 #define NAME(name) JOIN(portable, name)
 #define KIND_NAME "portable"
+#define PART 16
 #include "kernels_body.h"
 #undef NAME
 #undef KIND_NAME
+#undef PART
 
 #ifdef X86
 
 BEGIN_TARGET("avx2")
 #define NAME(name) JOIN(avx2, name)
 #define KIND_NAME "avx2"
+#define PART 32
 #define INT8_AVX2
 #include "kernels_body.h"
 #undef INT8_AVX2
 #undef NAME
 #undef KIND_NAME
+#undef PART
 END_TARGET
 
 BEGIN_TARGET("avx2,avxvnni")
 #define NAME(name) JOIN(avxvnni, name)
 #define KIND_NAME "avxvnni"
+#define PART 32
 #define INT8_AVXVNNI
 #include "kernels_body.h"
 #undef INT8_AVXVNNI
 #undef NAME
 #undef KIND_NAME
+#undef PART
 END_TARGET
 
 #if defined(__clang__)
@@ -84,11 +89,13 @@ BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,prefer-vector-width=512")
 #endif
 #define NAME(name) JOIN(avx512, name)
 #define KIND_NAME "avx512"
+#define PART 64
 #define INT8_AVX2 /* without VNNI the products of AVX2 are the best */
 #include "kernels_body.h"
 #undef INT8_AVX2
 #undef NAME
 #undef KIND_NAME
+#undef PART
 END_TARGET
 
 #if defined(__clang__)
@@ -98,11 +105,13 @@ BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,prefer-vector-w
 #endif
 #define NAME(name) JOIN(vnni, name)
 #define KIND_NAME "vnni"
+#define PART 64
 #define INT8_VNNI
 #include "kernels_body.h"
 #undef INT8_VNNI
 #undef NAME
 #undef KIND_NAME
+#undef PART
 END_TARGET
 
 #endif
@@ -111,11 +120,13 @@ END_TARGET
 BEGIN_TARGET("arch=armv8.2-a+dotprod")
 #define NAME(name) JOIN(dotprod, name)
 #define KIND_NAME "dotprod"
+#define PART 16
 #define INT8_DOTPROD
 #include "kernels_body.h"
 #undef INT8_DOTPROD
 #undef NAME
 #undef KIND_NAME
+#undef PART
 END_TARGET
 #endif
 

@@ -31,24 +31,41 @@ static inline float NAME(tanh)(float x) { return 2.0f / (1.0f + NAME(exp)(-2.0f 
 
 #include "int8_product.h"
 
+/* As many floats as a register of the kind has. */
+typedef float NAME(Part) __attribute__((vector_size(PART)));
+#define PARTS (GROUP * 4 / PART)
+
+#define FLOAT_ROW(r)                                                                            \
+    if (rows > r) {                                                                             \
+        float x = values[r * k + i];                                                            \
+        a##r += w * x;                                                                          \
+    }
+
+/* One part of some outputs: (rows, PART / 4) sums, each from the first value to the last. */
 static inline ALWAYS_INLINE void NAME(float_block)(const float *restrict weights,
                                                    const float *restrict values, Size k, float *sums,
                                                    Size stride, const int rows) {
-    Lanes acc[4];
-    for (int r = 0; r < rows; r++) acc[r] = (Lanes){0};
-    for (Size i = 0; i < k; i++) {
-        Lanes w;
-        memcpy(&w, weights + i * GROUP, sizeof w);
-        for (int r = 0; r < rows; r++) acc[r] += w * values[r * k + i];
+    for (int p = 0; p < PARTS; p++, weights += PART / 4, sums += PART / 4) {
+        NAME(Part) a0 = {0}, a1 = {0}, a2 = {0}, a3 = {0}, a4 = {0}, a5 = {0}, a6 = {0}, a7 = {0};
+        for (Size i = 0; i < k; i++) {
+            NAME(Part) w;
+            memcpy(&w, weights + i * GROUP, sizeof w);
+            FLOAT_ROW(0) FLOAT_ROW(1) FLOAT_ROW(2) FLOAT_ROW(3)
+            FLOAT_ROW(4) FLOAT_ROW(5) FLOAT_ROW(6) FLOAT_ROW(7)
+        }
+        NAME(Part) all[8] = {a0, a1, a2, a3, a4, a5, a6, a7};
+        for (int r = 0; r < rows; r++) memcpy(sums + r * stride, &all[r], sizeof all[r]);
     }
-    for (int r = 0; r < rows; r++) memcpy(sums + r * stride, &acc[r], sizeof acc[r]);
 }
+#undef FLOAT_ROW
 
 static void NAME(float_product)(const float *weights, const float *values, Size rows, Size k, Size m,
                                 float *sums, Size stride) {
     for (Size g = 0; g < m / GROUP; g++) {
         const float *w = weights + g * GROUP * k;
         Size n = 0;
+        for (; n + 8 <= rows; n += 8)
+            NAME(float_block)(w, values + n * k, k, sums + n * stride + g * GROUP, stride, 8);
         for (; n + 4 <= rows; n += 4)
             NAME(float_block)(w, values + n * k, k, sums + n * stride + g * GROUP, stride, 4);
         for (; n < rows; n++)
@@ -249,3 +266,5 @@ static const Kernels NAME(kernels) = {
     .above = NAME(above),
     .layer_norm = NAME(layer_norm),
 };
+
+#undef PARTS
