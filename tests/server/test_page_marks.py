@@ -75,7 +75,8 @@ class TestMarks:
             word(page, place).hover()
             assert marks(page) == expected_marks(shares)
             best = max(range(len(shares)), key=shares.__getitem__)
-            said = f"by SPM, from {heat_map['source'][best].strip()} ({100 * shares[best]:.0f} %)"
+            named = f"{heat_map['source'][best].strip()} ({100 * shares[best]:.0f} %)"
+            said = f"by SPM, from {named if shares[best] >= 0.01 else 'no word with 1 % or more'}"
             assert said in readout.inner_text()
         page.get_by_role("heading", name="ledeline").hover()
         assert marks(page) == {}
