@@ -304,3 +304,11 @@ def test_random_bytes_of_weights_do_no_harm(copied: Path) -> None:
             said.append(str(error))
     assert len(said) > 100
     assert all(WEIGHTS in one for one in said)
+
+
+def test_a_description_may_name_no_add_ons(copied: Path) -> None:
+    path = copied / "model.json"
+    about = json.loads(path.read_text("utf-8"))
+    del about["addons"]
+    path.write_text(json.dumps(about), "utf-8")
+    assert read(copied).name == load_model(copied).name

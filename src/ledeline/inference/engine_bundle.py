@@ -81,7 +81,7 @@ def _is_known(about: dict[str, Any]) -> bool:
         return False
     if about["version"] < VERSION:  # which had EncDec alone
         return True
-    return about["system"] in ENGINE_SYSTEMS and set(about["addons"]) <= set(ENGINE_ADDONS)
+    return about["system"] in ENGINE_SYSTEMS and set(about.get("addons", [])) <= set(ENGINE_ADDONS)
 
 
 def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:

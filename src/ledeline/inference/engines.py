@@ -15,7 +15,7 @@ from ledeline.inference.headline_model import ChosenPrecision, HeadlineModel
 if TYPE_CHECKING:
     from ledeline.model.format.model_folder import ModelBundle
     from ledeline.model.system import System
-    from ledeline.runtime.engine import Engine
+    from ledeline.runtime.engine import Engine, EnginePrecision
     from ledeline.search.step_model import StepModel
 
 Bundle: TypeAlias = "EngineBundle | ModelBundle"
@@ -84,12 +84,12 @@ def _refusal(system: "System", *, on_cpu: bool) -> str | None:
 
 
 def _engine(bundle: Bundle, precision: ChosenPrecision) -> "Engine":
-    chosen = "int8" if precision == "int8" else "float32"
+    chosen: EnginePrecision = "int8" if precision == "int8" else "float32"
     if isinstance(bundle, EngineBundle):
-        return bundle.model.engine(chosen)  # type: ignore[arg-type]
+        return bundle.model.engine(chosen)
     from ledeline.inference.engine_weights import engine_of
 
-    return engine_of(bundle.model, chosen)  # type: ignore[arg-type]
+    return engine_of(bundle.model, chosen)
 
 
 def step_model_of(system: "System", precision: Precision) -> "StepModel[Any, Any]":
