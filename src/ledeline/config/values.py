@@ -68,7 +68,7 @@ def fitted(kind: Any, value: Any) -> Any:
     members = union_members(kind)
     if len(members) > 1:
         return _fitted_union(members, value)
-    if kind is float and type(value) is int:
+    if kind is float and _has_type(int, value):
         try:
             return float(value)
         except OverflowError:
@@ -82,7 +82,7 @@ def _has_type(kind: Any, value: Any) -> bool:
     if kind is Any:
         return True
     if get_origin(kind) is Literal:
-        return any(type(one) is type(value) and one == value for one in get_args(kind))
+        return any(one == value and _has_type(type(one), value) for one in get_args(kind))
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if kind is datetime.date:  # a time of day is more than a date
