@@ -105,7 +105,7 @@ def verifier_parts() -> Verifier:
     """The bundled verifier."""
     about = json.loads((VERIFIER / "verifier.json").read_text("utf-8"))
     tensors = read_tensors(VERIFIER / "model.safetensors")
-    return Verifier(about["shape"], about["bounds"], tensors)
+    return Verifier(about["shape"], tensors)
 
 
 def write_dump(path: Path, sources: Sequence[Sequence[int]]) -> Path:

@@ -36,7 +36,6 @@ class Verifier(NamedTuple):
     """A verifier, as its folder has it."""
 
     shape: Mapping[str, int]
-    bounds: Mapping[str, float]
     tensors: Mapping[str, Any]
 
 
@@ -114,10 +113,6 @@ def write_dump(
     parts = [_numbers(*sizes), *_tensors(tensors), _numbers(verifier is not None)]
     if verifier:
         parts += [_numbers(*(verifier.shape[name] for name in SHAPE))]
-        parts += [_numbers(len(verifier.bounds))]
-        for name, bound in verifier.bounds.items():
-            (bits,) = struct.unpack("<I", struct.pack("<f", bound))
-            parts += [_text(name), _numbers(bits)]
         parts += _tensors(verifier.tensors)
     parts += [_numbers(len(sources)), *(_numbers(len(ids), *ids) for ids in sources)]
     path.write_bytes(b"".join(parts))

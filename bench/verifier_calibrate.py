@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
 
 from ledeline.inference.checks.calibration import Calibration, log_odds
 from ledeline.inference.checks.doubt import Doubt
@@ -21,7 +20,6 @@ from verifier_data import Group, exact
 # among all that a search finds, it is some 4 points more.
 WITHOUT_DOUBT = 0.70
 BAD = {"ok": 0.0, "clumsy": 0.5, "added": 1.0, "false": 1.0}  # what a chosen headline costs
-SMALLEST = 64  # rows and columns of a matrix from which on int8 is faster
 RIDGE = 1.0  # keeps weights small that few headlines speak for
 RANKS = {  # values that are tried
     "rank_ok": (0.0, 0.5, 1.0, 2.0),
@@ -75,25 +73,6 @@ def _candidates(verifier: Verifier, group: Group) -> list[Candidate]:
         )
         for n, one in enumerate(group.found)
     ]
-
-
-def input_bounds(verifier: Verifier, groups: Sequence[Group]) -> dict[str, float]:
-    """How large the inputs of the linear layers get, of those that int8 makes faster."""
-    bounds: dict[str, float] = {}
-    hooks = []
-    for name, layer in verifier.named_modules():
-        if isinstance(layer, nn.Linear) and min(layer.weight.shape) >= SMALLEST:
-
-            def look(_: nn.Module, inputs: tuple[Tensor, ...], name: str = name) -> None:
-                bounds[name] = max(bounds.get(name, 0.0), round(float(inputs[0].abs().max()), 3))
-
-            hooks.append(layer.register_forward_pre_hook(look))
-    with torch.inference_mode():
-        for group in groups:
-            verifier(VerifierBatch.of([exact(group.view)]))
-    for hook in hooks:
-        hook.remove()
-    return {name: max(bound, 1e-3) for name, bound in bounds.items()}
 
 
 def rule_caps(found: Iterable[FoundLabel]) -> dict[str, float]:

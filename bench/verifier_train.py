@@ -36,7 +36,7 @@ from ledeline.text.tokenizer import Tokenizer
 from truth_labels import find, load
 from truth_stats import auroc
 from truth_tiny import TinyTruth, made, write_lines
-from verifier_calibrate import calibrate, input_bounds, rule_caps
+from verifier_calibrate import calibrate, rule_caps
 from verifier_data import (
     UNKNOWN,
     ChangedPair,
@@ -256,8 +256,8 @@ def train(options: Any) -> None:
     verifier.eval()
     caps = rule_caps(one for part in parts.values() for group in part for one in group.found)
     others = parts["held out"] + parts["tune"]
-    calibration, bounds = calibrate(verifier, others, caps), input_bounds(verifier, others)
-    write_verifier(options.output, verifier, calibration, bounds)
+    calibration = calibrate(verifier, others, caps)
+    write_verifier(options.output, verifier, calibration)
     print(f"{options.output}: {calibration}")
 
 

@@ -3,9 +3,11 @@
 import json
 import mmap
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ledeline.config import SearchConfig
@@ -109,6 +111,67 @@ def test_every_kind_of_processor_has_the_same_bits(
     expected = found(model(fastest, int8=int8), sources, config)
     for kind in _runtime.kinds():
         assert found(model(kind, int8=int8), sources, config) == expected
+
+
+def extreme(shape: tuple[int, int], name: str) -> np.ndarray[Any, Any]:
+    """Levels whose products are as large as they get, in all patterns of signs and places."""
+    random = np.random.default_rng(zlib.crc32(name.encode()))
+    levels = random.integers(-128, 128, shape)
+    levels[::3] = random.choice([-128, 127], levels[::3].shape)
+    levels[1::6], levels[4::6] = 127, -128
+    levels[:, random.random(shape[1]) < 0.2] = 0
+    return levels.astype(np.int8)
+
+
+def extreme_tensors(v: int, d: int, h: int) -> dict[str, Any]:
+    """The tensors of an EncDec of one layer, with scales that keep sums in the range of gates."""
+    shapes = {"encoder.embedding.weight": (v, d, 1), "decoder.embedding.weight": (v, d, 1)}
+    for side in ("", "_reverse"):
+        shapes[f"encoder.layers.0.weight_ih_l0{side}"] = 4 * h, d, 1
+        shapes[f"encoder.layers.0.weight_hh_l0{side}"] = 4 * h, h, 1
+    shapes |= {"decoder.first.weight": (4 * h, d + 2 * h, 2), "output.weight": (v, h, 1)}
+    shapes |= {
+        "decoder.attention.bilinear": (h, h, 1),
+        "decoder.attention.mix.weight": (h, 2 * h, 2),
+    }
+    made: dict[str, Any] = {}
+    for name, (rows, cols, parts) in shapes.items():
+        made[name] = "I8", (rows, cols), extreme((rows, cols), name).tobytes()
+        of_scales = (1, cols) if name.endswith("bilinear") else (rows, parts)
+        scales = np.full(of_scales, 1 / (127 * cols**0.5), np.float32)
+        made[f"{name}.scale"] = "F32", of_scales, scales.tobytes()
+    biases = [
+        f"encoder.layers.0.bias_{one}_l0{side}" for one in ("ih", "hh") for side in ("", "_reverse")
+    ]
+    for name in (*biases, "decoder.first.bias", "output.bias"):
+        size = v if name == "output.bias" else 4 * h
+        made[name] = "F32", (size,), np.linspace(-1, 1, size, dtype=np.float32).tobytes()
+    return made
+
+
+@pytest.mark.parametrize(("d", "h"), [(8, 16), (5, 7), (40, 64), (13, 51)], ids=str)
+def test_weights_as_large_as_they_get_have_the_same_bits(d: int, h: int) -> None:
+    """Where products are added in 16 bits nothing may be cut off; rows fill blocks in all ways."""
+    sizes = {
+        "vocabulary": 40,
+        "embedding": d,
+        "hidden": h,
+        "layers": 1,
+        "gate": False,
+        "spm": False,
+    }
+    texts = [[5 + (7 * n + i) % 35 for i in range(1 + n)] for n in range(13)]
+    config = SearchConfig(beam=7, n_best=7, max_length=5)
+    told = []
+    for kind in _runtime.kinds():
+        of = model(kind, int8=True, tensors=extreme_tensors(40, d, h), **sizes)
+        follow = _runtime.Follow(of, texts, [(n, [6, 5 + n]) for n in range(13)], False)
+        while follow.running:
+            follow.step()
+        states = [bytes(part) for n in range(13) for part in follow.headline(n) if part is not None]
+        told.append((found(of, texts, config), states))
+    assert all(one == told[0] for one in told)
+    assert any(value not in (0.0, 1.0, -1.0) for value in np.frombuffer(told[0][1][1], np.float32))
 
 
 def test_a_source_alone_has_the_bits_that_it_has_among_others(

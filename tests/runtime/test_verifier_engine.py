@@ -1,13 +1,11 @@
 """The engine's verifier judges as the one in PyTorch does, and each headline as if it were alone."""
 
-import json
 from array import array
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
@@ -96,26 +94,6 @@ def judged(verifier: Verifier, view: GeneratorView) -> Judgement:
     return found
 
 
-def bounds_of(verifier: Verifier, views: list[GeneratorView]) -> dict[str, float]:
-    """How large the inputs get of all layers whose inputs the bundled verifier bounds."""
-    about = json.loads((VERIFIER / "verifier.json").read_text(encoding="utf-8"))
-    parts = {name.rpartition(".")[2] for name in about["bounds"]}
-    largest: dict[str, float] = {}
-    hooks = []
-    for name, layer in verifier.named_modules():
-        if isinstance(layer, nn.Linear) and name.rpartition(".")[2] in parts:
-
-            def note(_: Any, given: Any, name: str = name) -> None:
-                largest[name] = max(largest.get(name, 1e-3), float(given[0].abs().max()))
-
-            hooks.append(layer.register_forward_pre_hook(note))
-    for view in views:
-        judged(verifier, view)
-    for hook in hooks:
-        hook.remove()
-    return largest
-
-
 def tensors_of(verifier: Verifier) -> Tensors:
     return {
         name: StoredTensor("F32", tuple(one.shape), one.numpy().tobytes())
@@ -123,11 +101,8 @@ def tensors_of(verifier: Verifier) -> Tensors:
     }
 
 
-def engine_of(
-    verifier: Verifier, precision: Any, bounds: dict[str, float], **options: Any
-) -> VerifierEngine:
-    shape = verifier.shape._asdict()
-    return VerifierEngine(shape, bounds, tensors_of(verifier), precision, **options)
+def engine_of(verifier: Verifier, precision: Any, **options: Any) -> VerifierEngine:
+    return VerifierEngine(verifier.shape._asdict(), tensors_of(verifier), precision, **options)
 
 
 def flat(says: VerifierSays | Judgement, view: GeneratorView) -> np.ndarray[Any, Any]:
@@ -151,7 +126,7 @@ def assert_close(found: VerifierSays, expected: Judgement, view: GeneratorView) 
 @pytest.mark.parametrize("seed", range(3))
 def test_float32_is_the_verifier(shape: VerifierShape, seed: int) -> None:
     verifier, views = random_verifier(shape, seed), random_views(shape, seed)
-    engine = engine_of(verifier, "float32", bounds_of(verifier, views))
+    engine = engine_of(verifier, "float32")
     for view in views:
         assert_close(engine.judge(view), judged(verifier, view), view)
 
@@ -159,7 +134,7 @@ def test_float32_is_the_verifier(shape: VerifierShape, seed: int) -> None:
 @pytest.mark.parametrize("shape", SHAPES[:3], ids=lambda shape: f"size {shape.size}")
 def test_int8_is_near_the_verifier(shape: VerifierShape) -> None:
     verifier, views = random_verifier(shape), random_views(shape)
-    engine = engine_of(verifier, "int8", bounds_of(verifier, views))
+    engine = engine_of(verifier, "int8")
     found = np.concatenate([flat(engine.judge(view), view) for view in views])
     expected = np.concatenate([flat(judged(verifier, view), view) for view in views])
     assert np.abs(found - expected).mean() < 0.05 * expected.std()
@@ -202,7 +177,7 @@ def test_the_bundled_one_is_that_of_pytorch(bundled_views: list[GeneratorView]) 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_a_headline_is_judged_as_if_it_were_alone(precision: Any) -> None:
     verifier, views = random_verifier(SHAPES[2]), random_views(SHAPES[2])
-    engine = engine_of(verifier, precision, bounds_of(verifier, views))
+    engine = engine_of(verifier, precision)
     for view in views:
         together = engine.judge(view)
         for number in range(len(view.headlines)):
@@ -213,8 +188,7 @@ def test_a_headline_is_judged_as_if_it_were_alone(precision: Any) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_every_kind_of_cpu_says_the_same(precision: Any) -> None:
     verifier, views = random_verifier(SHAPES[1]), random_views(SHAPES[1])
-    bounds = bounds_of(verifier, views)
-    engines = [engine_of(verifier, precision, bounds, kind=kind) for kind in kinds()]
+    engines = [engine_of(verifier, precision, kind=kind) for kind in kinds()]
     for view in views:
         first, *others = [engine.judge(view) for engine in engines]
         assert all(one == first for one in others)
@@ -235,25 +209,25 @@ def test_rows_are_those_of_the_view() -> None:
 
 def test_what_is_wrong_with_weights_is_said_with_their_file(tmp_path: Any) -> None:
     verifier = random_verifier(SHAPES[0])
-    bounds, shape = bounds_of(verifier, random_views(SHAPES[0])), SHAPES[0]._asdict()
+    shape = SHAPES[0]._asdict()
     path = tmp_path / "model.safetensors"
     tensors = tensors_of(verifier)
     tensors["norm.bias"] = StoredTensor("F32", (16,), array("f", [float("nan")] * 16).tobytes())
     with pytest.raises(ModelError, match=rf"^{path} is damaged: norm\.bias"):
-        VerifierEngine(shape, bounds, tensors, path=path)
+        VerifierEngine(shape, tensors, path=path)
     for name in ("norm.bias", "layers.1.up.weight", "classes", "scalars.weight"):
         some = {key: one for key, one in tensors_of(verifier).items() if key != name}
         with pytest.raises(ModelError, match=f"the verifier is damaged: {name} is missing"):
-            VerifierEngine(shape, bounds, some)
+            VerifierEngine(shape, some)
     more = tensors_of(verifier) | {"norm.more": tensors_of(verifier)["norm.bias"]}
     with pytest.raises(ModelError, match=r"norm\.more belongs to no layer of the verifier"):
-        VerifierEngine(shape, bounds, more)
+        VerifierEngine(shape, more)
 
 
 def test_a_view_that_does_not_go_together_is_refused() -> None:
     """The caller is ours, but what it passes is memory that is read in C."""
     verifier, (view, *_) = random_verifier(SHAPES[0]), random_views(SHAPES[0])
-    engine = engine_of(verifier, "float32", bounds_of(verifier, [view]))
+    engine = engine_of(verifier, "float32")
     for wrong in (
         {"values": view.values[:-4]},
         {"states": view.states[:-4]},

@@ -49,7 +49,6 @@ class VerifierEngine:
     def __init__(
         self,
         shape: Mapping[str, int],
-        bounds: Mapping[str, float],
         tensors: Tensors,
         precision: EnginePrecision = "int8",
         *,
@@ -58,7 +57,7 @@ class VerifierEngine:
     ) -> None:
         int8, own = precision == "int8", kind or chosen_kind()
         try:
-            self._native: Any = extension().Verifier(tensors, dict(shape), dict(bounds), int8, own)
+            self._native: Any = extension().Verifier(tensors, dict(shape), int8, own)
         except (ValueError, OverflowError) as error:
             raise ModelError(f"{path or 'the verifier'} is damaged: {error}") from None
 

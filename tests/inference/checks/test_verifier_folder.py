@@ -49,7 +49,7 @@ def test_it_is_small():
 def test_what_is_written_is_read(tmp_path):
     verifier, folder = verifier_in_torch(VERIFIER), tmp_path / "new" / "verifier"
     bundle = read_verifier(VERIFIER)
-    write_verifier(folder, verifier, bundle.calibration, about(VERIFIER)["bounds"])
+    write_verifier(folder, verifier, bundle.calibration)
     again = read_verifier(folder)
     assert about(folder) == about(VERIFIER)
     assert again.calibration == bundle.calibration
@@ -63,14 +63,6 @@ def test_int8_products_say_about_the_same():
     in_float32 = [one.support for one in checks_of(read_verifier(VERIFIER, "float32"))]
     assert in_int8 == pytest.approx(in_float32, abs=0.03)
     assert in_int8 != in_float32
-
-
-@pytest.mark.parametrize("bounds", [{"no.such": 1.0}, {"pool": 0.0}, {"pool": -1.0}])
-def test_bounds_of_other_layers_are_refused(tmp_path, bounds):
-    folder = copied(tmp_path)
-    changed(folder, bounds=bounds)
-    with pytest.raises(ModelError, match="bounds"):
-        read_verifier(folder)
 
 
 def test_the_checksum_is_of_both_files(tmp_path):

@@ -121,8 +121,8 @@ static int run(Dump *dump, const Settings *settings) {
     Model model;
     Verifier verifier;
     if (!model_init(&model, &dump->model.tensors, dump->sizes, settings->int8, kernels)) return fail(&dump->model.tensors);
-    if (dump->has_verifier && !verifier_init(&verifier, &dump->verifier.tensors, dump->shape, dump->names, dump->bounds,
-                                             dump->num_bounds, settings->int8, kernels))
+    if (dump->has_verifier && !verifier_init(&verifier, &dump->verifier.tensors, dump->shape,
+                                             settings->int8, kernels))
         return model_release(&model), fail(&dump->verifier.tensors);
     Job job = {dump, &model, dump->has_verifier ? &verifier : NULL, settings, {NULL, 0}, 0};
     int good = run_threads(&job, settings->threads);

@@ -62,15 +62,6 @@ static void read_verifier(Dump *dump) {
     dump->shape.vocabulary = number(dump), dump->shape.size = number(dump);
     dump->shape.heads = number(dump), dump->shape.layers = number(dump);
     dump->shape.embedding_size = number(dump), dump->shape.generator_size = number(dump);
-    dump->num_bounds = count(dump, 16);
-    dump->names = list(dump, dump->num_bounds, sizeof *dump->names);
-    dump->bounds = list(dump, dump->num_bounds, sizeof *dump->bounds);
-    for (Size i = 0; i < dump->num_bounds && !dump->damaged; i++) {
-        union { uint32_t bits; float value; } one;
-        dump->names[i] = text(dump);
-        one.bits = (uint32_t)number(dump);
-        dump->bounds[i] = one.value;
-    }
     read_tensors(dump, &dump->verifier);
 }
 
@@ -122,7 +113,7 @@ int dump_read(Dump *dump, const char *path) {
 
 void dump_release(Dump *dump) {
     for (Size n = 0; n < dump->num_sources; n++) free(dump->sources[n]);
-    free(dump->sources), free(dump->lengths), free(dump->names), free(dump->bounds);
+    free(dump->sources), free(dump->lengths);
     free(dump->model.list), free(dump->verifier.list), free(dump->bytes);
     memset(dump, 0, sizeof *dump);
 }

@@ -21,9 +21,6 @@ typedef struct {
     StoredTensors model, verifier;
     int has_verifier;
     VerifierShape shape;
-    Size num_bounds;
-    const char **names;
-    float *bounds;
     Size num_sources;
     Size *lengths;
     int32_t **sources;

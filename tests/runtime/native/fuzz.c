@@ -199,9 +199,6 @@ typedef struct {
     VerifierShape shape;
     int int8, odd;
     Made generator, judge;
-    const char *names[3];
-    float bounds[3];
-    Size num_bounds;
     int32_t ids[4][70];
     int32_t *sources[4];
     Size lengths[4], number;
@@ -225,7 +222,6 @@ static void make_options(Bytes *bytes, SearchOptions *o) {
 }
 
 static void make_case(Bytes *bytes, Case *one) {
-    static const char *const NAMES[] = {"lede", "pool", "layers.0.up", "no such layer"};
     memset(one, 0, sizeof *one);
     bytes->calm = byte(bytes) & 1, one->odd = byte(bytes) % 4 == 0, one->int8 = (int)below(bytes, 2);
     one->sizes = (Sizes){.vocabulary = 4 + below(bytes, 40), .embedding = 1 + below(bytes, 20), .hidden = 1 + below(bytes, 20),
@@ -238,11 +234,6 @@ static void make_case(Bytes *bytes, Case *one) {
     if (rarely(bytes)) *size_of(&one->sizes, below(bytes, 4)) = odd_size(bytes);
     if (rarely(bytes)) one->shape.heads = odd_size(bytes);
     if (rarely(bytes)) one->shape.size = odd_size(bytes);
-    one->num_bounds = below(bytes, 4);
-    for (Size i = 0; i < one->num_bounds; i++) {
-        one->names[i] = NAMES[rarely(bytes) ? 3 : i];
-        one->bounds[i] = rarely(bytes) ? odd_float(bytes) : 0.1f + (float)byte(bytes) / 16.0f;
-    }
     one->number = 1 + below(bytes, 4);
     for (Size n = 0; n < one->number; n++) {
         one->lengths[n] = 1 + below(bytes, rarely(bytes) ? 70 : 9), one->sources[n] = one->ids[n];
@@ -271,7 +262,7 @@ static int run_case(Case *one, const Kernels *kernels, Found *found, int *judged
     Model model;
     Verifier verifier;
     if (!model_init(&model, &one->generator.tensors, one->sizes, one->int8, kernels)) return is_sentence(&one->generator.tensors), 0;
-    *judged = verifier_init(&verifier, &one->judge.tensors, one->shape, one->names, one->bounds, one->num_bounds, one->int8, kernels);
+    *judged = verifier_init(&verifier, &one->judge.tensors, one->shape, one->int8, kernels);
     if (!*judged) is_sentence(&one->judge.tensors);
     if (!run_batch(&model, *judged ? &verifier : NULL, one->sources, one->lengths, 0, one->number, &one->task, found))
         complain("there was no memory");

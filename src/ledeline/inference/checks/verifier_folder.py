@@ -1,7 +1,6 @@
 """The folder of a verifier: `verifier.json` and its weights, in int8.
 
-`verifier.json` has its shape, its calibration, and how large the inputs of its linear layers get:
-these layers are multiplied in int8, and larger inputs are cut off.
+`verifier.json` has its shape and its calibration.
 """
 
 import hashlib
@@ -32,10 +31,8 @@ class VerifierBundle(NamedTuple):
     calibration: Calibration
 
 
-def write_verifier(
-    folder: Path, verifier: "Verifier", calibration: Calibration, bounds: Mapping[str, float]
-) -> None:
-    """Write a verifier in int8; bounds by the names of layers."""
+def write_verifier(folder: Path, verifier: "Verifier", calibration: Calibration) -> None:
+    """Write a verifier in int8."""
     from ledeline.model.format.weights import write_weights
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +41,6 @@ def write_verifier(
         "version": _VERSION,
         "shape": verifier.shape._asdict(),
         "calibration": calibration._asdict(),
-        "bounds": dict(bounds),
     }
     write_weights(folder / _WEIGHTS, verifier.state_dict(), "int8", {})
     (folder / _ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
@@ -55,15 +51,12 @@ def read_verifier(folder: Path, precision: EnginePrecision = "int8") -> Verifier
     about = _read_description(folder / _ABOUT)
     try:
         shape, calibration = dict(about["shape"]), Calibration(**about["calibration"])
-        bounds = {str(name): float(bound) for name, bound in about["bounds"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError):
         raise ModelError(f"{folder / _ABOUT} is damaged") from None
-    if not (
-        _is_possible(shape) and _is_usable(calibration) and all(map(_is_finite, bounds.values()))
-    ):
+    if not (_is_possible(shape) and _is_usable(calibration)):
         raise ModelError(f"{folder / _ABOUT} is damaged")
     path = folder / _WEIGHTS
-    verifier = VerifierEngine(shape, bounds, read_tensors(path), precision, path=path)
+    verifier = VerifierEngine(shape, read_tensors(path), precision, path=path)
     return VerifierBundle(verifier, calibration)
 
 

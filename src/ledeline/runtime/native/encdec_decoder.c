@@ -22,7 +22,7 @@ int encdec_memory_init(const Model *model, Memory *memory, Size length) {
 }
 
 int encdec_logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {
-    return apply_bounded(model->kernels, layer, states, encdec_state_size(model), rows, 1.0f, to, work);
+    return apply_rows(model->kernels, layer, states, encdec_state_size(model), rows, to, work);
 }
 
 /* --- layers ------------------------------------------------------------------------------------- */
@@ -34,24 +34,10 @@ typedef struct {
     const int32_t *words;
     const Size *parents; /* or NULL */
     const float *before;
-    float *after, bound;
+    float *after;
     Size rows, size; /* of a row of states */
     Work *work;
 } Step;
-
-/* The row [below; h] as inputs of a layer. */
-static void fill_row(const Step *s, const Linear *layer, const float *below, const float *h, char *inputs) {
-    const Kernels *kernels = s->model->kernels;
-    Size hidden = s->own->sizes.hidden;
-    char *behind = inputs + (size_t)hidden * (layer->int8 ? sizeof(int8_t) : sizeof(float));
-    as_inputs(kernels, layer->int8, below, hidden, inputs, layer->width, 1, hidden, s->bound);
-    as_inputs(kernels, layer->int8, h, hidden, behind, layer->width, 1, hidden, s->bound);
-}
-
-static int apply_filled(const Step *s, const Linear *layer, const char *inputs, Size rows, float *gates) {
-    float step = s->bound / MAX_LEVEL;
-    return apply(s->model->kernels, layer, inputs, rows, &step, 1, gates, &s->work->scratch);
-}
 
 /* h and c of a layer in one row, from its gates. */
 static void advance(const Step *s, Size row, Size layer, const float *gates) {
@@ -87,21 +73,18 @@ static void find_shared(const Step *s, Shared *shared) {
 /* The first layer: gates from [z; h], and from the word. */
 static int decode_first(const Step *s) {
     const Linear *layer = &s->own->decoder[0], *of_word = &s->own->first_word;
-    Size stride = layer->stride, hidden = s->own->sizes.hidden;
+    Size stride = layer->stride;
     Shared shared;
     find_shared(s, &shared);
     float *of_states = room(&s->work->products, (size_t)(shared.num_states + 1) * (size_t)stride * sizeof *of_states);
     float *of_words = room(&s->work->more, (size_t)shared.num_words * (size_t)stride * sizeof *of_words);
-    if (!of_states || !of_words || !apply_to_words(s->model->kernels, of_word, &s->own->words, shared.words,
-                                                   shared.num_words, of_words, s->work))
+    if (!of_states || !of_words || !apply_words(s->model->kernels, of_word, &s->own->words, shared.words,
+                                                shared.num_words, of_words, s->work) ||
+        !begin_rows(layer, shared.num_states, s->work))
         return 0;
-    char *inputs = room_for_inputs(layer, shared.num_states, s->work);
-    if (!inputs) return 0;
-    for (Size n = 0; n < shared.num_states; n++) {
-        const float *state = s->before + shared.first_rows[n] * s->size;
-        fill_row(s, layer, state, state + hidden, inputs + (size_t)n * row_size(layer));
-    }
-    if (!apply_filled(s, layer, inputs, shared.num_states, of_states)) return 0;
+    for (Size n = 0; n < shared.num_states; n++) /* z and h lie together */
+        fill_row(s->model->kernels, layer, n, s->before + shared.first_rows[n] * s->size, layer->k, NULL, s->work);
+    if (!apply_filled(s->model->kernels, layer, shared.num_states, of_states, s->work)) return 0;
     float *gates = of_states + shared.num_states * stride;
     for (Size n = 0; n < s->rows; n++) {
         memcpy(gates, of_states + shared.state_of[n] * stride, (size_t)stride * sizeof *gates);
@@ -116,12 +99,11 @@ static int decode_upper(const Step *s, Size number) {
     const Linear *layer = &s->own->decoder[number];
     Size place = encdec_layer_state(s->model, number), below = encdec_layer_state(s->model, number - 1);
     float *gates = room(&s->work->products, (size_t)s->rows * (size_t)layer->stride * sizeof *gates);
-    char *inputs = room_for_inputs(layer, s->rows, s->work);
-    if (!gates || !inputs) return 0;
+    if (!gates || !begin_rows(layer, s->rows, s->work)) return 0;
     for (Size n = 0; n < s->rows; n++)
-        fill_row(s, layer, s->after + n * s->size + below, s->before + n * s->size + place,
-                 inputs + (size_t)n * row_size(layer));
-    if (!apply_filled(s, layer, inputs, s->rows, gates)) return 0;
+        fill_row(s->model->kernels, layer, n, s->after + n * s->size + below, s->own->sizes.hidden,
+                 s->before + n * s->size + place, s->work);
+    if (!apply_filled(s->model->kernels, layer, s->rows, gates, s->work)) return 0;
     for (Size n = 0; n < s->rows; n++) advance(s, n, number, gates + n * layer->stride);
     return 1;
 }
@@ -149,7 +131,7 @@ static int look_at_sources(const Step *s, const Memory *const *memories, float *
     float *queries = room(&s->work->products, (size_t)s->rows * (size_t)query->stride * sizeof *queries);
     float *weights = room(&s->work->scores, (size_t)(longest + hidden) * sizeof *weights);
     if (!queries || !weights ||
-        !apply_bounded(s->model->kernels, query, top, s->size, s->rows, 1.0f, queries, s->work))
+        !apply_rows(s->model->kernels, query, top, s->size, s->rows, queries, s->work))
         return 0;
     for (Size n = 0; n < s->rows; n++) {
         float *context = weights + longest, *z = s->after + n * s->size;
@@ -162,11 +144,11 @@ static int look_at_sources(const Step *s, const Memory *const *memories, float *
 }
 
 int encdec_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
-                float *after, Size rows, float bound, float *const *attention, Work *work) {
+                float *after, Size rows, float *const *attention, Work *work) {
     Size size = encdec_state_size(model);
     for (Size n = 0; n < rows; n += STEP_ROWS) {
         Step s = {model, &model->encdec, words + n, work->parents ? work->parents + n : NULL, before + n * size,
-                  after + n * size, bound, rows - n < STEP_ROWS ? rows - n : STEP_ROWS, size, work};
+                  after + n * size, rows - n < STEP_ROWS ? rows - n : STEP_ROWS, size, work};
         int good = decode_first(&s);
         for (Size layer = 1; good && layer < model->encdec.sizes.layers; layer++) good = decode_upper(&s, layer);
         if (!good || !look_at_sources(&s, memories + n, attention ? attention + n : NULL)) return 0;

@@ -24,7 +24,7 @@ static int read_sources(const Model *model, const Linear *recurrent, const float
     Size active = batch->number, longest = batch->lengths[batch->order[0]];
     for (Size t = 0; good && t < longest; t++) {
         while (batch->lengths[batch->order[active - 1]] <= t) active--;
-        good = apply_bounded(model->kernels, recurrent, hidden, h, active, 1.0f, gates, work);
+        good = apply_rows(model->kernels, recurrent, hidden, h, active, gates, work);
         for (Size n = 0; good && n < active; n++) {
             Size source = batch->order[n], length = batch->lengths[source];
             Size place = batch->starts[source] + (backwards ? length - 1 - t : t);
@@ -52,8 +52,8 @@ static int encode_layer(const Model *model, Size number, const int32_t *ids, con
     for (int side = 0; good && side < 2; side++) {
         const Linear *layer = &model->encdec.encoder[number].input[side];
         float *inputs = room(&work->products, (size_t)batch->total * (size_t)layer->stride * sizeof *inputs);
-        good = inputs && (number ? apply_bounded(model->kernels, layer, *states, h, batch->total, FIRST_BOUND, inputs, work)
-                                 : apply_to_words(model->kernels, layer, &model->encdec.source_words, ids, batch->total,
+        good = inputs && (number ? apply_rows(model->kernels, layer, *states, h, batch->total, inputs, work)
+                                 : apply_words(model->kernels, layer, &model->encdec.source_words, ids, batch->total,
                                                   inputs, work));
         good = good && read_sources(model, &model->encdec.encoder[number].recurrent[side], inputs, batch, side,
                                     above, ends, work);
@@ -70,9 +70,8 @@ static int gate_states(const Model *model, const Batch *batch, const float *firs
     float *of_sentences = room(&work->more, (size_t)batch->number * (size_t)stride * sizeof(float));
     const float *sentences = first + encdec_layer_state(model, model->encdec.sizes.layers - 1);
     if (!of_states || !of_sentences ||
-        !apply_bounded(model->kernels, &model->gate_of_state, states, h, batch->total, FIRST_BOUND, of_states, work) ||
-        !apply_bounded(model->kernels, &model->gate_of_sentence, sentences, row, batch->number, FIRST_BOUND,
-                  of_sentences, work))
+        !apply_rows(model->kernels, &model->gate_of_state, states, h, batch->total, of_states, work) ||
+        !apply_rows(model->kernels, &model->gate_of_sentence, sentences, row, batch->number, of_sentences, work))
         return 0;
     for (Size n = 0; n < batch->number; n++)
         for (Size i = 0; i < batch->lengths[n]; i++) {
@@ -88,8 +87,8 @@ static int remember(const Model *model, const Batch *batch, const float *states,
     for (Size n = 0; n < batch->number; n++) {
         const float *own = states + batch->starts[n] * h;
         Size length = batch->lengths[n];
-        if (!apply_bounded(model->kernels, &model->encdec.key, own, h, length, FIRST_BOUND, memories[n]->keys, work) ||
-            !apply_bounded(model->kernels, &model->encdec.value, own, h, length, FIRST_BOUND, memories[n]->values, work))
+        if (!apply_rows(model->kernels, &model->encdec.key, own, h, length, memories[n]->keys, work) ||
+            !apply_rows(model->kernels, &model->encdec.value, own, h, length, memories[n]->values, work))
             return 0;
     }
     return 1;

@@ -116,8 +116,8 @@ static int advance_some(Follow *follow, const Size *rows, Size number, float *be
         if (one->attention) attention[n] = one->attention + j * follow->lengths[one->source];
         memcpy(before + n * size, follow->before + rows[n] * size, (size_t)size * sizeof *before);
     }
-    good = good && decoder_step(follow->model, words, memories, before, after, number, j ? 1.0f : FIRST_BOUND,
-                           follow->explain ? attention : NULL, &follow->work);
+    good = good && decoder_step(follow->model, words, memories, before, after, number,
+                                follow->explain ? attention : NULL, &follow->work);
     for (Size n = 0; good && n < number; n++)
         memcpy(follow->before + rows[n] * size, after + n * size, (size_t)size * sizeof *after);
     for (Size n = 0; good && n < number; n += LOOK_AT_ONCE) {

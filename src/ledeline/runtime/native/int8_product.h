@@ -1,170 +1,195 @@
 /* Products of levels, in the way that INT8_... names. Included by kernels_body.h.
 
-   Some rows are multiplied with GROUP outputs or more at a time, so that a weight that was loaded is
-   used several times. Sums stay in registers and leave them as floats: sum * scale * step + bias.
-   A block of rows has its levels as [K / 4][rows][4], so that they are read one after another. */
-
-/* Compilers copy and spill sums that instructions write in place, which halves the speed; so these two
-   lines are assembly. */
-#define MULTIPLY_ADD(way, sums, x, w) __asm__(way "vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w))
-#define WIDE_MULTIPLY_ADD(sums, more, x, w, other) \
-    do { \
-        __m256i products_; \
-        __asm__("vpmaddwd %4, %2, %3\n\tvpaddd %3, %0, %0\n\tvpmaddwd %5, %2, %2\n\tvpaddd %2, %1, %1" \
-                : "+x"(sums), "+x"(more), "+x"(x), "=&x"(products_) : "x"(w), "x"(other)); \
-    } while (0)
+   A block of some rows is multiplied with GROUP outputs or more at a time, so that a weight that was
+   loaded is used several times. Sums stay in registers and leave them as floats: sum * scale * step + bias.
+   A block has its inputs as [K / 4][rows][4], so that they are read one after another. */
 
 /* Where a block of outputs goes, and what makes floats of its sums. */
 typedef struct {
-    const int32_t *row_sums;
-    const float *scales, *bias, *steps; /* steps[0] if `one_step` */
-    int one_step;
+    const int32_t *zeros;
+    const float *scales, *bias, *steps;
     float *outputs;
     Size stride;
 } NAME(Outputs);
 
+/* Weights of a group that are multiplied apart. */
+typedef struct {
+    const int8_t *levels;
+    const int32_t *places;
+    Size number;
+} NAME(Aside);
+
+/* --- registers of x86 --------------------------------------------------------------------------- */
+
+#if defined(INT8_VNNI) || defined(INT8_AVXVNNI) || defined(INT8_PAIRS)
+
+#if PART == 64
+#define V(operation) _mm512_##operation
+typedef __m512i NAME(Bytes);
+typedef __m512 NAME(Floats);
+#else
+#define V(operation) _mm256_##operation
+typedef __m256i NAME(Bytes);
+typedef __m256 NAME(Floats);
+#endif
+
+static inline ALWAYS_INLINE NAME(Bytes) NAME(load)(const void *from) {
+    NAME(Bytes) bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    return bytes;
+}
+
+/* A quad of a row, in all places of a register. */
+static inline ALWAYS_INLINE NAME(Bytes) NAME(spread)(const uint8_t *inputs) {
+    int32_t quad;
+    memcpy(&quad, inputs, sizeof quad);
+    return V(set1_epi32)(quad);
+}
+
+/* Sums of row r, as many as a register has, for the outputs from `at` on. */
+static inline ALWAYS_INLINE void NAME(write_sums)(NAME(Bytes) sums, NAME(Outputs) to, int r, Size at) {
+    NAME(Floats) sum = V(cvtepi32_ps)(V(sub_epi32)(sums, NAME(load)(to.zeros + at)));
+    sum = V(mul_ps)(V(mul_ps)(sum, V(loadu_ps)(to.scales + at)), V(set1_ps)(to.steps[r]));
+    V(storeu_ps)(to.outputs + r * to.stride + at, V(add_ps)(sum, V(loadu_ps)(to.bias + at)));
+}
+
+#endif
+
+/* --- a block of rows ---------------------------------------------------------------------------- */
+
+#if defined(INT8_VNNI) || defined(INT8_AVXVNNI)
+
+#define ADDS_PAIRS 0
 #if defined(INT8_VNNI)
-
 #define MOST_ROWS 12
+#define VPDPBUSD "vpdpbusd"
+#else
+#define MOST_ROWS 6
+#define VPDPBUSD "%{vex%} vpdpbusd"
+#endif
 
-/* Levels become unsigned by adding 128; 128 times the sum of a row of weights is subtracted. */
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const uint8_t *levels, Size k,
-                                                  NAME(Outputs) to, const int rows, const int groups) {
-    __m512i first[MOST_ROWS], second[MOST_ROWS]; /* apart, as GCC keeps no longer array in registers */
-    for (int r = 0; r < rows; r++) first[r] = second[r] = _mm512_setzero_si512();
+/* Compilers copy and spill sums that an instruction writes in place, which halves the speed; so this one is
+   assembly. */
+#define MULTIPLY_ADD(sums, x, w) __asm__(VPDPBUSD " %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w))
+
+/* Two registers of weights of each quad: those of two groups, or the two halves of one. */
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
+                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+                                                  NAME(Outputs) to, const int rows, const int two) {
+    NAME(Bytes) first[MOST_ROWS], second[MOST_ROWS]; /* apart, as GCC keeps no longer array in registers */
+    (void)aside;
+    for (int r = 0; r < rows; r++) first[r] = second[r] = V(set1_epi32)(0);
     for (Size i = 0; i < k; i += QUAD) {
-        __m512i w = _mm512_loadu_si512(weights + i * GROUP), other = w;
-        if (groups == 2) other = _mm512_loadu_si512(weights + (k + i) * GROUP);
+        NAME(Bytes) w = NAME(load)(weights + i * GROUP), other = w;
+        if (two) other = NAME(load)(others + i * GROUP);
         for (int r = 0; r < rows; r++) {
-            int32_t quad;
-            memcpy(&quad, levels + i * rows + r * QUAD, sizeof quad);
-            __m512i x = _mm512_set1_epi32(quad);
-            MULTIPLY_ADD("", first[r], x, w);
-            if (groups == 2) MULTIPLY_ADD("", second[r], x, other);
+            NAME(Bytes) x = NAME(spread)(inputs + i * rows + r * QUAD);
+            MULTIPLY_ADD(first[r], x, w);
+            if (two) MULTIPLY_ADD(second[r], x, other);
         }
     }
-    for (int g = 0; g < groups; g++) {
-        __m512i zero = _mm512_slli_epi32(_mm512_loadu_si512(to.row_sums + g * GROUP), 7);
-        __m512 scale = _mm512_loadu_ps(to.scales + g * GROUP), bias = _mm512_loadu_ps(to.bias + g * GROUP);
-        for (int r = 0; r < rows; r++) {
-            __m512 sum = _mm512_cvtepi32_ps(_mm512_sub_epi32(g ? second[r] : first[r], zero));
-            __m512 step = _mm512_set1_ps(to.steps[to.one_step ? 0 : r]);
-            sum = _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(sum, scale), step), bias);
-            _mm512_storeu_ps(to.outputs + r * to.stride + g * GROUP, sum);
-        }
-    }
+    for (int r = 0; r < rows; r++) NAME(write_sums)(first[r], to, r, 0);
+    for (int r = 0; r < rows && two; r++) NAME(write_sums)(second[r], to, r, PART / 4);
 }
 
-#elif defined(INT8_AVXVNNI)
+#undef VPDPBUSD
+#undef MULTIPLY_ADD
 
-#define MOST_ROWS 6
+#elif defined(INT8_PAIRS)
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const uint8_t *levels, Size k,
-                                                  NAME(Outputs) to, const int rows, const int groups) {
-    (void)groups;
-    __m256i acc[MOST_ROWS * 2];
-    for (int i = 0; i < rows * 2; i++) acc[i] = _mm256_setzero_si256();
-    for (Size i = 0; i < k; i += QUAD) {
-        __m256i low = _mm256_loadu_si256((const __m256i *)(weights + i * GROUP));
-        __m256i high = _mm256_loadu_si256((const __m256i *)(weights + i * GROUP + 32));
-        for (int r = 0; r < rows; r++) {
-            int32_t quad;
-            memcpy(&quad, levels + i * rows + r * QUAD, sizeof quad);
-            __m256i x = _mm256_set1_epi32(quad);
-            MULTIPLY_ADD("%{vex%} ", acc[2 * r], x, low);
-            MULTIPLY_ADD("%{vex%} ", acc[2 * r + 1], x, high);
+#define ADDS_PAIRS 1
+#if PART == 64
+#define MOST_ROWS 8
+#else
+#define MOST_ROWS 4
+#endif
+
+/* Products are added in 16 bits, those of two quads together, and then in 32: see pair_sums.h. */
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
+                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+                                                  NAME(Outputs) to, const int rows, const int two) {
+    const NAME(Bytes) ones = V(set1_epi16)(1);
+    NAME(Bytes) sums[MOST_ROWS][PARTS];
+    (void)others, (void)two;
+    for (int r = 0; r < rows; r++)
+        for (int p = 0; p < PARTS; p++) sums[r][p] = V(set1_epi32)(0);
+    for (Size i = 0; i < k; i += PAIR) {
+        NAME(Bytes) first[PARTS], second[PARTS];
+        for (int p = 0; p < PARTS; p++) {
+            first[p] = NAME(load)(weights + i * GROUP + p * PART);
+            second[p] = NAME(load)(weights + (i + QUAD) * GROUP + p * PART);
         }
-    }
-    for (int half = 0; half < 2; half++) {
-        __m256i zero = _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)(to.row_sums + 8 * half)), 7);
-        __m256 scale = _mm256_loadu_ps(to.scales + 8 * half), bias = _mm256_loadu_ps(to.bias + 8 * half);
         for (int r = 0; r < rows; r++) {
-            __m256 sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(acc[2 * r + half], zero));
-            __m256 step = _mm256_set1_ps(to.steps[to.one_step ? 0 : r]);
-            sum = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(sum, scale), step), bias);
-            _mm256_storeu_ps(to.outputs + r * to.stride + 8 * half, sum);
-        }
-    }
-}
-
-#elif defined(INT8_AVX2)
-
-#define MOST_ROWS 6
-
-/* Levels and weights have 16 bits here: products of 8 bits would saturate. A register of sums has two
-   halves of each of 4 outputs, which are added at the end. Eight outputs at a time: their weights stay in
-   the nearest cache, and two weights, a row and its products are all that needs registers beside sums. */
-static inline ALWAYS_INLINE void NAME(int8_block)(const void *weights, const int16_t *levels, Size k,
-                                                  NAME(Outputs) to, const int rows, const int is_wide) {
-    for (int half = 0; half < 2; half++) {
-        __m256i first[MOST_ROWS], second[MOST_ROWS];
-        for (int r = 0; r < rows; r++) first[r] = second[r] = _mm256_setzero_si256();
-        for (Size i = 0; i < k; i += QUAD) {
-            const __m256i *wide = (const __m256i *)weights + i + 2 * half;
-            const __m128i *narrow = (const __m128i *)weights + i + 2 * half;
-            __m256i w = is_wide ? _mm256_load_si256(wide) : _mm256_cvtepi8_epi16(_mm_loadu_si128(narrow));
-            __m256i other = is_wide ? _mm256_load_si256(wide + 1)
-                                    : _mm256_cvtepi8_epi16(_mm_loadu_si128(narrow + 1));
-            for (int r = 0; r < rows; r++) {
-                int64_t quad;
-                memcpy(&quad, levels + i * rows + r * QUAD, sizeof quad);
-                __m256i x = _mm256_set1_epi64x(quad);
-                WIDE_MULTIPLY_ADD(first[r], second[r], x, w, other);
+            NAME(Bytes) x = NAME(spread)(inputs + i * rows + r * QUAD);
+            NAME(Bytes) other = NAME(spread)(inputs + (i + QUAD) * rows + r * QUAD);
+            for (int p = 0; p < PARTS; p++) {
+                NAME(Bytes) both = V(add_epi16)(V(maddubs_epi16)(x, first[p]), V(maddubs_epi16)(other, second[p]));
+                sums[r][p] = V(add_epi32)(sums[r][p], V(madd_epi16)(both, ones));
             }
         }
-        __m256 scale = _mm256_loadu_ps(to.scales + 8 * half), bias = _mm256_loadu_ps(to.bias + 8 * half);
-        for (int r = 0; r < rows; r++) {
-            __m256i both = _mm256_hadd_epi32(first[r], second[r]);
-            __m256 sum = _mm256_cvtepi32_ps(_mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0)));
-            __m256 step = _mm256_set1_ps(to.steps[to.one_step ? 0 : r]);
-            sum = _mm256_add_ps(_mm256_mul_ps(_mm256_mul_ps(sum, scale), step), bias);
-            _mm256_storeu_ps(to.outputs + r * to.stride + 8 * half, sum);
-        }
     }
+    for (Size i = 0; i < aside.number; i++)
+        for (int r = 0; r < rows; r++) {
+            NAME(Bytes) x = NAME(spread)(inputs + aside.places[i] * rows + r * QUAD);
+            for (int p = 0; p < PARTS; p++) {
+                NAME(Bytes) w = NAME(load)(aside.levels + i * QUAD * GROUP + p * PART);
+                sums[r][p] = V(add_epi32)(sums[r][p], V(madd_epi16)(V(maddubs_epi16)(x, w), ones));
+            }
+        }
+    for (int r = 0; r < rows; r++)
+        for (int p = 0; p < PARTS; p++) NAME(write_sums)(sums[r][p], to, r, p * (PART / 4));
 }
 
 #elif defined(INT8_DOTPROD)
 
+#define ADDS_PAIRS 0
 #define MOST_ROWS 4
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *levels, Size k,
-                                                  NAME(Outputs) to, const int rows, const int groups) {
-    (void)groups;
-    int32x4_t acc[MOST_ROWS * 4];
-    for (int i = 0; i < rows * 4; i++) acc[i] = vdupq_n_s32(0);
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
+                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+                                                  NAME(Outputs) to, const int rows, const int two) {
+    int32x4_t sums[MOST_ROWS * 4];
+    (void)others, (void)aside, (void)two;
+    for (int i = 0; i < rows * 4; i++) sums[i] = vdupq_n_s32(0);
     for (Size i = 0; i < k; i += QUAD)
         for (int r = 0; r < rows; r++) {
             int32_t quad;
-            memcpy(&quad, levels + i * rows + r * QUAD, sizeof quad);
-            int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(quad));
+            memcpy(&quad, inputs + i * rows + r * QUAD, sizeof quad);
+            int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(quad)); /* at most 127: the same with a sign */
             for (int q = 0; q < 4; q++)
-                acc[4 * r + q] = vdotq_s32(acc[4 * r + q], vld1q_s8(weights + i * GROUP + q * 16), x);
+                sums[4 * r + q] = vdotq_s32(sums[4 * r + q], vld1q_s8(weights + i * GROUP + q * 16), x);
         }
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < 4; q++) {
-            float32x4_t step = vdupq_n_f32(to.steps[to.one_step ? 0 : r]);
-            float32x4_t sum = vmulq_f32(vcvtq_f32_s32(acc[4 * r + q]), vld1q_f32(to.scales + 4 * q));
-            sum = vaddq_f32(vmulq_f32(sum, step), vld1q_f32(to.bias + 4 * q));
+            int32x4_t own = vsubq_s32(sums[4 * r + q], vld1q_s32(to.zeros + 4 * q));
+            float32x4_t sum = vmulq_f32(vcvtq_f32_s32(own), vld1q_f32(to.scales + 4 * q));
+            sum = vaddq_f32(vmulq_f32(sum, vdupq_n_f32(to.steps[r])), vld1q_f32(to.bias + 4 * q));
             vst1q_f32(to.outputs + r * to.stride + 4 * q, sum);
         }
 }
 
 #else
 
+#define ADDS_PAIRS 0
 #define MOST_ROWS 1
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *levels, Size k,
-                                                  NAME(Outputs) to, const int rows, const int groups) {
-    (void)rows, (void)groups;
-    int32_t acc[GROUP] = {0};
+static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
+                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+                                                  NAME(Outputs) to, const int rows, const int two) {
+    int32_t sums[GROUP] = {0};
+    (void)others, (void)aside, (void)rows, (void)two;
     for (Size i = 0; i < k; i += QUAD)
         for (int l = 0; l < GROUP; l++)
-            for (int j = 0; j < QUAD; j++)
-                acc[l] += levels[i + j] * weights[i * GROUP + l * QUAD + j];
-    for (int l = 0; l < GROUP; l++) to.outputs[l] = (float)acc[l] * to.scales[l] * to.steps[0] + to.bias[l];
+            for (int j = 0; j < QUAD; j++) sums[l] += inputs[i + j] * weights[i * GROUP + l * QUAD + j];
+    for (int l = 0; l < GROUP; l++)
+        to.outputs[l] = (float)(sums[l] - to.zeros[l]) * to.scales[l] * to.steps[0] + to.bias[l];
 }
 
 #endif
+
+#undef V
+
+/* --- all rows and outputs ----------------------------------------------------------------------- */
 
 /* The rows of the next block, where blocks have about one size. */
 static inline Size NAME(block_rows)(Size rows) {
@@ -172,108 +197,73 @@ static inline Size NAME(block_rows)(Size rows) {
     return (rows + blocks - 1) / blocks;
 }
 
-#if MOST_ROWS == 1
-typedef int8_t NAME(Level);
-#else
-#if defined(INT8_VNNI) || defined(INT8_AVXVNNI)
-typedef uint8_t NAME(Level);
-#elif defined(INT8_AVX2)
-typedef int16_t NAME(Level);
-#else
-typedef int8_t NAME(Level);
-#endif
-
-/* Levels (rows, K) -> blocks as [K / 4][rows][4], one after another. */
-static void NAME(pack_rows)(const int8_t *levels, Size rows, Size k, NAME(Level) *to) {
+/* Inputs (rows, K) -> blocks as [K / 4][rows][4], one after another. */
+static const uint8_t *NAME(pack_rows)(const uint8_t *inputs, Size rows, Size k, uint8_t *to) {
+    if (MOST_ROWS == 1) return inputs;
     for (Size n = 0; n < rows;) {
         Size some = NAME(block_rows)(rows - n);
         for (Size r = 0; r < some; r++)
-            for (Size i = 0; i < k; i += QUAD) {
-                int32_t quad;
-                memcpy(&quad, levels + (n + r) * k + i, sizeof quad);
-#if defined(INT8_AVX2)
-                _mm_storel_epi64((__m128i *)(to + n * k + i * some + r * QUAD),
-                                 _mm_cvtepi8_epi16(_mm_cvtsi32_si128(quad)));
-#else
-#if !defined(INT8_DOTPROD)
-                quad ^= (int32_t)0x80808080; /* 128 is added to each level */
-#endif
-                memcpy(to + n * k + i * some + r * QUAD, &quad, sizeof quad);
-#endif
-            }
+            for (Size i = 0; i < k; i += QUAD)
+                memcpy(to + n * k + i * some + r * QUAD, inputs + (n + r) * k + i, QUAD);
         n += some;
     }
+    return to;
 }
-#endif
 
-/* Rows with a group of outputs or with two, in blocks of at most MOST_ROWS, all of about one size.
-   `kind` is how many groups, or for AVX2 whether the weights have 16 bits. */
-static inline ALWAYS_INLINE void NAME(int8_rows)(const void *weights, const NAME(Level) *levels, Size rows,
-                                                 Size k, NAME(Outputs) to, const int kind) {
+/* All rows with some outputs, in blocks of at most MOST_ROWS, all of about one size. */
+static inline ALWAYS_INLINE void NAME(int8_rows)(const int8_t *weights, const int8_t *others,
+                                                 const uint8_t *inputs, Size rows, Size k, NAME(Aside) aside,
+                                                 NAME(Outputs) to, const int two) {
     for (Size n = 0; n < rows;) {
         Size some = NAME(block_rows)(rows - n);
-        const NAME(Level) *from = levels + n * k;
+        const uint8_t *from = inputs + n * k;
         switch (some) {
-#define CASE(number) case number: NAME(int8_block)(weights, from, k, to, number, kind); break;
+#define CASE(number) case number: NAME(int8_block)(weights, others, from, k, aside, to, number, two); break;
 #if MOST_ROWS == 12
-            CASE(12) CASE(11) CASE(10) CASE(9) CASE(8) CASE(7)
+            CASE(12) CASE(11) CASE(10) CASE(9)
+#endif
+#if MOST_ROWS >= 8
+            CASE(8) CASE(7)
 #endif
 #if MOST_ROWS >= 6
             CASE(6) CASE(5)
 #endif
 #if MOST_ROWS >= 4
-            CASE(4)
-#endif
-#if MOST_ROWS >= 3
-            CASE(3) CASE(2)
+            CASE(4) CASE(3) CASE(2)
 #endif
             CASE(1)
 #undef CASE
         }
-        n += some, to.outputs += some * to.stride;
-        if (!to.one_step) to.steps += some;
+        n += some, to.outputs += some * to.stride, to.steps += some;
     }
 }
 
-static void NAME(int8_product)(const Linear *layer, const int8_t *levels, Size rows, const float *steps,
-                               int one_step, float *outputs, void *scratch) {
-    Size k = layer->width, groups = layer->stride / GROUP, g = 0;
-#if MOST_ROWS == 1
-    const int8_t *x = levels;
-    (void)scratch;
-#else
-    NAME(Level) *x = scratch;
-    NAME(pack_rows)(levels, rows, k, x);
-#endif
-    NAME(Outputs) to = {layer->row_sums, layer->scales, layer->bias, steps, one_step, outputs, layer->stride};
-#if defined(INT8_AVX2)
-    __m256i *wide = (__m256i *)(((uintptr_t)(x + rows * k) + 63) / 64 * 64);
-#endif
-    while (g < groups) {
-        const int8_t *w = layer->levels + g * GROUP * k;
-        to.row_sums = layer->row_sums + g * GROUP, to.scales = layer->scales + g * GROUP;
-        to.bias = layer->bias + g * GROUP, to.outputs = outputs + g * GROUP;
+static void NAME(int8_product)(const Linear *layer, const uint8_t *inputs, Size rows, const float *steps,
+                               float *outputs, void *scratch) {
+    Size k = layer->width, groups = layer->stride / GROUP;
+    const uint8_t *packed = NAME(pack_rows)(inputs, rows, k, scratch);
+    for (Size g = 0; g < groups;) {
+        const int8_t *weights = layer->levels + g * GROUP * k;
+        NAME(Outputs) to = {layer->zeros + g * GROUP, layer->scales + g * GROUP, layer->bias + g * GROUP, steps,
+                            outputs + g * GROUP, layer->stride};
+        NAME(Aside) aside = {NULL, NULL, 0};
 #if defined(INT8_VNNI)
         if (g + 2 <= groups) {
-            NAME(int8_rows)(w, x, rows, k, to, 2);
+            NAME(int8_rows)(weights, weights + GROUP * k, packed, rows, k, aside, to, 1);
             g += 2;
             continue;
         }
-#endif
-#if defined(INT8_AVX2)
-        if (rows > 3) {
-            for (Size i = 0; i < k; i++)
-                _mm256_store_si256(wide + i, _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w + i)));
-            NAME(int8_rows)(wide, x, rows, k, to, 1);
-        } else
-            NAME(int8_rows)(w, x, rows, k, to, 0);
+        NAME(int8_rows)(weights, weights, packed, rows, k, aside, to, 0);
 #else
-        NAME(int8_rows)(w, x, rows, k, to, 1);
+#if defined(INT8_PAIRS)
+        Size start = layer->apart.starts[g];
+        aside.levels = layer->apart.levels + start * QUAD * GROUP, aside.places = layer->apart.places + start;
+        aside.number = layer->apart.starts[g + 1] - start;
+#endif
+        NAME(int8_rows)(weights, weights + PART, packed, rows, k, aside, to, 1);
 #endif
         g++;
     }
 }
 
-#undef MULTIPLY_ADD
-#undef WIDE_MULTIPLY_ADD
 #undef MOST_ROWS

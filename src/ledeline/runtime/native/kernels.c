@@ -62,9 +62,9 @@ BEGIN_TARGET("avx2")
 #define NAME(name) JOIN(avx2, name)
 #define KIND_NAME "avx2"
 #define PART 32
-#define INT8_AVX2
+#define INT8_PAIRS
 #include "kernels_body.h"
-#undef INT8_AVX2
+#undef INT8_PAIRS
 #undef NAME
 #undef KIND_NAME
 #undef PART
@@ -90,9 +90,9 @@ BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,prefer-vector-width=512")
 #define NAME(name) JOIN(avx512, name)
 #define KIND_NAME "avx512"
 #define PART 64
-#define INT8_AVX2 /* without VNNI the products of AVX2 are the best */
+#define INT8_PAIRS
 #include "kernels_body.h"
-#undef INT8_AVX2
+#undef INT8_PAIRS
 #undef NAME
 #undef KIND_NAME
 #undef PART

@@ -32,36 +32,54 @@ typedef ptrdiff_t Size; /* of a row or a list, or a place in it; as wide as a po
 
 #define GROUP 16  /* outputs whose weights lie together */
 #define QUAD 4    /* levels of a row that one instruction multiplies */
+#define PAIR 8    /* two quads */
 #define LANES 16  /* partial sums of a sum over floats: value i goes to sum i % 16 */
-#define MAX_LEVEL 127.0f
+#define WEIGHT_LEVELS 127.0f /* a weight has levels from -127 to 127 */
+/* The levels of an input have 7 bits, from -63 to 63, and are stored as 1 to 127, so that processors which
+   add products of bytes in 16 bits can add some of them. A row has a step of its own: its largest value is
+   level 63. */
+#define INPUT_LEVELS 63.0f
+#define ZERO_INPUT 64
+#define MOST_INPUT 127
 
 typedef enum { KIND_PORTABLE, KIND_AVX2, KIND_AVXVNNI, KIND_AVX512, KIND_VNNI, KIND_DOTPROD, NUM_KINDS } Kind;
 
-/* x W^T + b. In int8, x has levels; else floats. Both are `width` apart, and 0 behind their K values.
+/* Weights that are multiplied apart (pair_sums.h): [..][16][4], each with the place of its inputs in a row;
+   those of a group from its start on. */
+typedef struct {
+    const int8_t *levels;
+    const int32_t *places;
+    const Size *starts;
+} Apart;
+
+/* x W^T + b. In int8, x has levels; else floats. Both are `width` apart, and the weights behind K are 0.
    Levels are packed as [M / 16][K / 4][16][4], floats as [M / 16][K][16]. */
 typedef struct {
     int int8;
     Size k, m;          /* inputs, outputs */
-    Size width, stride; /* K rounded up to QUAD, M rounded up to GROUP */
+    Size width, stride; /* K rounded up to PAIR, M rounded up to GROUP */
     const int8_t *levels;
-    const int32_t *row_sums; /* (M): the sum of each output's levels */
+    const int32_t *zeros; /* (M): what inputs that are all zero add to the sums of levels */
+    Apart apart;          /* where the kernels add in pairs */
     const float *weights, *scales, *bias;
 } Linear;
 
-#define INT8_SCRATCH(rows, k) (((size_t)(rows) + GROUP) * (size_t)(k) * 2 + 64)
+#define INT8_SCRATCH(rows, k) ((size_t)(rows) * (size_t)(k))
 
 typedef struct {
     const char *name;
-    /* Levels (rows, K) -> floats (rows, M) of a layer in int8: sum * scales[m] * steps[row] + bias[m];
-       `steps` has one value for all rows if `one_step`. `scratch` has room for INT8_SCRATCH bytes. */
-    void (*int8_product)(const Linear *layer, const int8_t *levels, Size rows, const float *steps,
-                         int one_step, float *outputs, void *scratch);
+    int adds_pairs; /* its products need layers whose sums were split */
+    /* Levels (rows, K) -> floats (rows, M) of a layer in int8: sum * scales[m] * steps[row] + bias[m].
+       `scratch` has room for INT8_SCRATCH bytes. */
+    void (*int8_product)(const Linear *layer, const uint8_t *inputs, Size rows, const float *steps,
+                         float *outputs, void *scratch);
     /* The same in floats: weights are packed as [M / 16][K][16]; a sum goes from the first value to
        the last. */
     void (*float_product)(const float *weights, const float *values, Size rows, Size k, Size m,
                           float *sums, Size stride);
-    /* values times per_unit, rounded, cut off at 127. */
-    void (*quantize)(const float *values, int8_t *levels, Size number, float per_unit);
+    float (*largest)(const float *values, Size number); /* without signs */
+    /* Levels of values times per_unit, rounded, cut off at 63. */
+    void (*quantize)(const float *values, uint8_t *levels, Size number, float per_unit);
     void (*cell)(const float *gates, float *hidden, float *cells, Size size); /* in place */
     void (*add)(float *values, const float *more, Size number);
     void (*gate)(float *values, const float *of_state, const float *of_sentence, Size size);

@@ -29,11 +29,12 @@ static inline float NAME(tanh)(float x) { return 2.0f / (1.0f + NAME(exp)(-2.0f 
 
 /* --- products ----------------------------------------------------------------------------------- */
 
+#define PARTS (GROUP * 4 / PART) /* registers for GROUP values of 32 bits */
+
 #include "int8_product.h"
 
 /* As many floats as a register of the kind has. */
 typedef float NAME(Part) __attribute__((vector_size(PART)));
-#define PARTS (GROUP * 4 / PART)
 
 #define FLOAT_ROW(r)                                                                            \
     if (rows > r) {                                                                             \
@@ -73,13 +74,29 @@ static void NAME(float_product)(const float *weights, const float *values, Size 
     }
 }
 
-static void NAME(quantize)(const float *restrict values, int8_t *restrict levels, Size number,
+static float NAME(largest)(const float *values, Size number) {
+    int32_t lanes[LANES] = {0}; /* without their signs, floats have the order of their bits */
+    Size whole = number / LANES * LANES;
+    for (Size i = 0; i < number; i += LANES) {
+        int32_t bits[LANES] = {0};
+        memcpy(bits, values + i, (size_t)(i < whole ? LANES : number - i) * sizeof *bits);
+        for (int l = 0; l < LANES; l++) {
+            bits[l] &= INT32_MAX;
+            lanes[l] = bits[l] > lanes[l] ? bits[l] : lanes[l];
+        }
+    }
+    union { int32_t bits; float value; } most = {0};
+    for (int l = 0; l < LANES; l++) most.bits = lanes[l] > most.bits ? lanes[l] : most.bits;
+    return most.value;
+}
+
+static void NAME(quantize)(const float *restrict values, uint8_t *restrict levels, Size number,
                            float per_unit) {
     for (Size i = 0; i < number; i++) {
-        float level = values[i] * per_unit + 128.5f;
+        float level = values[i] * per_unit + (ZERO_INPUT + 0.5f);
         level = level > 1.0f ? level : 1.0f; /* also what is no number */
-        level = level < 255.0f ? level : 255.0f;
-        levels[i] = (int8_t)((int)level - 128);
+        level = level < (float)MOST_INPUT ? level : (float)MOST_INPUT;
+        levels[i] = (uint8_t)(int)level;
     }
 }
 
@@ -250,8 +267,10 @@ static void NAME(layer_norm)(const float *restrict values, const float *restrict
 
 static const Kernels NAME(kernels) = {
     .name = KIND_NAME,
+    .adds_pairs = ADDS_PAIRS,
     .int8_product = NAME(int8_product),
     .float_product = NAME(float_product),
+    .largest = NAME(largest),
     .quantize = NAME(quantize),
     .cell = NAME(cell),
     .add = NAME(add),
@@ -268,3 +287,4 @@ static const Kernels NAME(kernels) = {
 };
 
 #undef PARTS
+#undef ADDS_PAIRS

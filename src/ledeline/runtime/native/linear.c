@@ -1,5 +1,7 @@
 #include "linear.h"
 
+#include "pair_sums.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,16 +29,6 @@ void release(Block **blocks) {
         free(*blocks);
         *blocks = next;
     }
-}
-
-void *room(Buffer *buffer, size_t size) {
-    if (buffer->size < size || !buffer->at) {
-        free(buffer->at);
-        size_t wanted = size + size / 4 + ALIGNMENT;
-        buffer->at = malloc(wanted);
-        buffer->size = buffer->at ? wanted : 0;
-    }
-    return buffer->at;
 }
 
 /* --- tensors ------------------------------------------------------------------------------------ */
@@ -165,7 +157,7 @@ static int read_floats(const Rows *rows, Size m, float *values, int8_t *levels) 
 static float quantize_row(const float *values, int8_t *levels, Size k) {
     float most = 0.0f;
     for (Size i = 0; i < k; i++) most = fabsf(values[i]) > most ? fabsf(values[i]) : most;
-    float scale = most / MAX_LEVEL;
+    float scale = most / WEIGHT_LEVELS;
     scale = scale < FLT_MIN ? FLT_MIN : scale;
     for (Size i = 0; i < k; i++) levels[i] = (int8_t)rintf(values[i] / scale);
     return scale;
@@ -173,11 +165,11 @@ static float quantize_row(const float *values, int8_t *levels, Size k) {
 
 static int pack_int8(Linear *layer, Tensors *tensors, Block **blocks, const Rows *rows) {
     int8_t *packed = keep(blocks, (size_t)layer->stride * (size_t)layer->width);
-    int32_t *sums = keep(blocks, (size_t)layer->stride * sizeof *sums);
+    int32_t *zeros = keep(blocks, (size_t)layer->stride * sizeof *zeros);
     float *scales = keep(blocks, (size_t)layer->stride * sizeof *scales);
     int8_t *levels = calloc(1, (size_t)layer->width);
     float *values = malloc((size_t)layer->width * sizeof *values);
-    int good = packed && sums && scales && levels && values;
+    int good = packed && zeros && scales && levels && values;
     if (!good) fail(tensors, "does not fit into memory", rows->source.name);
     for (Size m = 0; good && m < layer->m; m++) {
         if (rows->scales) {
@@ -193,10 +185,12 @@ static int pack_int8(Linear *layer, Tensors *tensors, Block **blocks, const Rows
         for (Size k = 0; k < layer->width; k += QUAD) memcpy(to + k * GROUP, levels + k, QUAD);
         int32_t sum = 0;
         for (Size k = 0; k < layer->k; k++) sum += levels[k];
-        sums[m] = sum;
+        zeros[m] = ZERO_INPUT * sum;
     }
     free(levels), free(values);
-    layer->levels = packed, layer->row_sums = sums, layer->scales = scales;
+    layer->levels = packed, layer->zeros = zeros, layer->scales = scales;
+    if (good && tensors->adds_pairs && !split_pair_sums(layer, blocks, packed))
+        return fail(tensors, "does not fit into memory", rows->source.name);
     return good;
 }
 
@@ -244,7 +238,7 @@ int make_linear(Linear *layer, Tensors *tensors, Block **blocks, LayerSource sou
     layer->int8 = int8;
     layer->k = source.k;
     layer->m = source.transposed ? source.cols : source.rows;
-    layer->width = up(layer->k, QUAD), layer->stride = up(layer->m, GROUP);
+    layer->width = up(layer->k, PAIR), layer->stride = up(layer->m, GROUP);
     if (layer->width > MAX_WIDTH) return fail(tensors, "is too wide", source.name);
     const Tensor *bias = source.bias ? tensor_of(tensors, source.bias, 1, 1, layer->m) : NULL;
     if (source.bias && !bias) return 0;
@@ -270,20 +264,29 @@ int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name,
                int int8) {
     Rows stored;
     if (!find_rows(&stored, tensors, whole_matrix(name, NULL, rows, cols))) return 0;
-    Size width = table->width = up(cols, QUAD);
-    int8_t *levels = keep(blocks, (size_t)rows * (size_t)width);
+    size_t number = (size_t)rows * (size_t)cols;
+    int8_t *levels = keep(blocks, int8 ? number : (size_t)cols);
     float *scales = keep(blocks, (size_t)rows * sizeof *scales);
-    float *values = keep(blocks, int8 ? (size_t)width * sizeof *values
-                                      : (size_t)rows * (size_t)width * sizeof *values);
+    float *values = keep(blocks, (int8 ? (size_t)cols : number) * sizeof *values);
     if (!levels || !scales || !values) return fail(tensors, "does not fit into memory", name);
     for (Size row = 0; row < rows; row++) {
-        int8_t *to = levels + row * width;
-        if (!read_floats(&stored, row, int8 ? values : values + row * width, to))
+        int8_t *to = int8 ? levels + row * cols : levels;
+        float *own = int8 ? values : values + row * cols;
+        if (!read_floats(&stored, row, own, to))
             return fail(tensors, "has weights that are not finite numbers", name);
-        if (int8) scales[row] = stored.scales ? scale_of(&stored, row) : quantize_row(values, to, cols);
+        if (int8) scales[row] = stored.scales ? scale_of(&stored, row) : quantize_row(own, to, cols);
     }
-    table->levels = levels, table->scales = scales, table->values = values;
+    *table = (Table){cols, int8 ? levels : NULL, values, scales};
     return 1;
+}
+
+void table_row(const Table *table, int32_t word, float *to) {
+    Size cols = table->cols;
+    if (!table->levels) {
+        memcpy(to, table->values + word * cols, (size_t)cols * sizeof *to);
+        return;
+    }
+    for (Size i = 0; i < cols; i++) to[i] = (float)table->levels[word * cols + i] * table->scales[word];
 }
 
 const float *make_vector(Tensors *tensors, Block **blocks, const char *name, Size number) {
@@ -299,36 +302,4 @@ int make_norm(LayerNorm *norm, Tensors *tensors, Block **blocks, const char *pre
     norm->gain = make_vector(tensors, blocks, gain, size);
     norm->bias = norm->gain ? make_vector(tensors, blocks, bias, size) : NULL;
     return norm->bias != NULL;
-}
-
-/* --- products ----------------------------------------------------------------------------------- */
-
-void as_inputs(const Kernels *kernels, int int8, const float *values, Size from, void *inputs,
-               Size width, Size rows, Size k, float bound) {
-    for (Size n = 0; n < rows; n++) {
-        if (int8)
-            kernels->quantize(values + n * from, (int8_t *)inputs + n * width, k, MAX_LEVEL / bound);
-        else
-            memcpy((float *)inputs + n * width, values + n * from, (size_t)k * sizeof(float));
-    }
-}
-
-#define CHUNK 48 /* rows whose inputs stay in the nearest caches */
-
-int apply(const Kernels *kernels, const Linear *layer, const void *inputs, Size rows,
-          const float *steps, int one_step, float *outputs, Buffer *scratch) {
-    if (!layer->int8) {
-        kernels->float_product(layer->weights, inputs, rows, layer->width, layer->stride, outputs,
-                               layer->stride);
-        for (Size n = 0; n < rows; n++) kernels->add(outputs + n * layer->stride, layer->bias, layer->stride);
-        return 1;
-    }
-    void *wide = room(scratch, INT8_SCRATCH(CHUNK, layer->width));
-    if (!wide) return 0;
-    for (Size n = 0; n < rows; n += CHUNK) {
-        Size some = rows - n < CHUNK ? rows - n : CHUNK;
-        kernels->int8_product(layer, (const int8_t *)inputs + n * layer->width, some,
-                              one_step ? steps : steps + n, one_step, outputs + n * layer->stride, wide);
-    }
-    return 1;
 }

@@ -21,6 +21,7 @@ typedef struct {
     Tensor *tensors;
     Size number;
     char error[256]; /* a sentence, if something is wrong */
+    int adds_pairs;  /* layers are for kernels that add products in pairs */
 } Tensors;
 
 /* The tensor of a name and shape (rows of 1 and dims of 1 for a vector), or NULL with a sentence. */
@@ -53,15 +54,16 @@ int make_linear(Linear *layer, Tensors *tensors, Block **blocks, LayerSource sou
 /* The bias of a layer becomes its sum with another vector. */
 int add_bias(Linear *layer, Tensors *tensors, const char *name);
 
-/* A table of words, each a row of levels with a scale, or of floats. */
+/* A table of words: each a row of levels with a scale, or of floats if `levels` is NULL. */
 typedef struct {
-    Size width; /* of a row: the values, rounded up to QUAD */
+    Size cols;
     const int8_t *levels;
     const float *values, *scales;
 } Table;
 
 int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name, Size rows, Size cols,
                int int8);
+void table_row(const Table *table, int32_t word, float *to); /* as floats */
 
 /* A vector of floats, or NULL. */
 const float *make_vector(Tensors *tensors, Block **blocks, const char *name, Size number);
@@ -72,21 +74,5 @@ typedef struct {
 
 /* `prefix` + `name` with `.weight` and `.bias`. */
 int make_norm(LayerNorm *norm, Tensors *tensors, Block **blocks, const char *prefix, const char *name, Size size);
-
-/* A growing piece of memory. */
-typedef struct {
-    void *at;
-    size_t size;
-} Buffer;
-void *room(Buffer *buffer, size_t size); /* NULL if there is no memory; what was there is lost */
-
-/* values (rows, k), `from` apart, as inputs of a layer whose rows are `width` apart. */
-void as_inputs(const Kernels *kernels, int int8, const float *values, Size from, void *inputs,
-               Size width, Size rows, Size k, float bound);
-
-/* Inputs (rows, width) -> (rows, stride) floats, `stride` of the layer apart. In int8 a level stands for
-   `steps[row]`, or steps[0] if `one_step`. Returns 0 if there was no memory. */
-int apply(const Kernels *kernels, const Linear *layer, const void *inputs, Size rows,
-          const float *steps, int one_step, float *outputs, Buffer *scratch);
 
 #endif

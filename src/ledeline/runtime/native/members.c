@@ -27,11 +27,10 @@ void member_release(Member *member) {
     work_release(&member->work);
 }
 
-int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
-                float bound) {
+int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows) {
     for (Size n = 0; n < rows; n++) member->seen[n] = &member->memories[sources[n]];
     member->work.parents = parents;
-    return decoder_step(member->model, words, member->seen, member->before, member->after, rows, bound, NULL,
+    return decoder_step(member->model, words, member->seen, member->before, member->after, rows, NULL,
                         &member->work);
 }
 

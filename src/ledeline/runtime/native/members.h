@@ -22,8 +22,7 @@ void member_release(Member *member);
 
 /* One step for some rows: their last words, the number of each one's source, and parents as they were
    given to member_reorder, or NULL in the first step. */
-int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows,
-                float bound);
+int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows);
 
 /* The next rows, each with the state of its parent, which is a row of the step before. */
 void member_reorder(Member *member, const Size *parents, Size rows);

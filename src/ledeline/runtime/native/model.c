@@ -41,6 +41,7 @@ static int make_system(Model *model, Tensors *tensors) {
 
 int model_init(Model *model, Tensors *tensors, Sizes sizes, int int8, const Kernels *kernels) {
     memset(model, 0, sizeof *model);
+    tensors->adds_pairs = kernels->adds_pairs;
     model->sizes = sizes, model->int8 = int8, model->kernels = kernels;
     int good = make_system(model, tensors) && (!sizes.gate || make_gate(model, tensors)) &&
                (!sizes.spm || make_spm(model, tensors)) && all_are_used(tensors, "the model");
@@ -78,10 +79,10 @@ int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, 
 }
 
 int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
-                 float *after, Size rows, float bound, float *const *attention, Work *work) {
+                 float *after, Size rows, float *const *attention, Work *work) {
     return model->sizes.system == TRANSFORMER
                ? transformer_step(model, words, memories, before, after, rows, attention, work)
-               : encdec_step(model, words, memories, before, after, rows, bound, attention, work);
+               : encdec_step(model, words, memories, before, after, rows, attention, work);
 }
 
 int logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {

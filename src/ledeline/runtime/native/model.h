@@ -59,15 +59,13 @@ int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, 
                    Memory *const *memories, float *states, Work *work);
 
 /* One step for some rows: the last words (rows), their memories, the state before -> the state after.
-   `attention` is NULL, or gets the weights of row n at attention[n]. The first step has bound 2. Rows of
+   `attention` is NULL, or gets the weights of row n at attention[n]. Rows of
    one source are for one thread at a time. */
 int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
-                 float *after, Size rows, float bound, float *const *attention, Work *work);
+                 float *after, Size rows, float *const *attention, Work *work);
 
 /* Logits of the words, or of the source's words by the SPM, from states: (rows, stride of the layer). */
 int logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to,
            Work *work);
-
-#define FIRST_BOUND 2.0f /* an encoder's state is the sum of two values between -1 and 1 */
 
 #endif

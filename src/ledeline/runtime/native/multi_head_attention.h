@@ -5,7 +5,7 @@
 #ifndef LEDELINE_MULTI_HEAD_ATTENTION_H
 #define LEDELINE_MULTI_HEAD_ATTENTION_H
 
-#include "linear.h"
+#include "products.h"
 
 typedef struct {
     const Kernels *kernels;

@@ -4,76 +4,87 @@
 #include <stdlib.h>
 #include <string.h>
 
+void *room(Buffer *buffer, size_t size) {
+    if (buffer->size < size || !buffer->at) {
+        free(buffer->at);
+        size_t wanted = size + size / 4 + 64;
+        buffer->at = malloc(wanted);
+        buffer->size = buffer->at ? wanted : 0;
+    }
+    return buffer->at;
+}
+
 void work_release(Work *work) {
-    Buffer *all[] = {&work->scratch, &work->inputs, &work->steps, &work->products, &work->more, &work->scores};
+    Buffer *all[] = {&work->scratch,  &work->inputs, &work->steps, &work->embedded,
+                     &work->products, &work->more,   &work->scores};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]->at), all[i]->at = NULL, all[i]->size = 0;
 }
 
-static size_t unit_of(const Linear *layer) { return layer->int8 ? sizeof(int8_t) : sizeof(float); }
-
-size_t row_size(const Linear *layer) { return (size_t)layer->width * unit_of(layer); }
-
-char *room_for_inputs(const Linear *layer, Size rows, Work *work) {
-    size_t row = row_size(layer), used = (size_t)layer->k * unit_of(layer);
-    char *inputs = room(&work->inputs, (size_t)rows * row);
-    for (Size n = 0; inputs && used < row && n < rows; n++) memset(inputs + (size_t)n * row + used, 0, row - used);
-    return inputs;
+int begin_rows(const Linear *layer, Size rows, Work *work) {
+    size_t unit = layer->int8 ? sizeof(uint8_t) : sizeof(float);
+    return room(&work->inputs, (size_t)rows * (size_t)layer->width * unit) &&
+           room(&work->steps, (size_t)rows * sizeof(float));
 }
 
-int apply_bounded(const Kernels *kernels, const Linear *layer, const float *values, Size from, Size rows,
-                  float bound, float *outputs, Work *work) {
-    float step = bound / MAX_LEVEL;
-    char *inputs = room_for_inputs(layer, rows, work);
-    if (!inputs) return 0;
-    as_inputs(kernels, layer->int8, values, from, inputs, layer->width, rows, layer->k, bound);
-    return apply(kernels, layer, inputs, rows, &step, 1, outputs, &work->scratch);
+/* What a level of a row stands for. */
+static float step_of(const Kernels *kernels, const float *values, Size number, const float *more, Size rest) {
+    float most = kernels->largest(values, number), other = more ? kernels->largest(more, rest) : 0.0f;
+    float step = (other > most ? other : most) / INPUT_LEVELS;
+    return step < FLT_MIN ? FLT_MIN : step;
 }
 
-/* The largest absolute value; their bits have the order of the values. */
-static float largest(const float *values, Size number) {
-    union { int32_t bits; float value; } most = {0};
-    for (Size i = 0; i < number; i++) {
-        int32_t bits;
-        memcpy(&bits, values + i, sizeof bits);
-        bits &= INT32_MAX;
-        most.bits = bits > most.bits ? bits : most.bits;
+void fill_row(const Kernels *kernels, const Linear *layer, Size row, const float *values, Size number,
+              const float *more, Work *work) {
+    Size rest = layer->k - number, behind = layer->width - layer->k;
+    if (layer->int8) {
+        uint8_t *to = (uint8_t *)work->inputs.at + row * layer->width;
+        float step = step_of(kernels, values, number, more, rest);
+        kernels->quantize(values, to, number, 1.0f / step);
+        if (more) kernels->quantize(more, to + number, rest, 1.0f / step);
+        memset(to + layer->k, 0, (size_t)behind);
+        ((float *)work->steps.at)[row] = step;
+        return;
     }
-    return most.value;
+    float *to = (float *)work->inputs.at + row * layer->width;
+    memcpy(to, values, (size_t)number * sizeof *to);
+    if (more) memcpy(to + number, more, (size_t)rest * sizeof *to);
+    memset(to + layer->k, 0, (size_t)behind * sizeof *to);
 }
 
-/* A row as levels; returns what a level stands for. */
-static float quantize_row(const Kernels *kernels, const float *values, Size number, char *levels) {
-    float step = largest(values, number) / MAX_LEVEL;
-    step = step < FLT_MIN ? FLT_MIN : step;
-    kernels->quantize(values, (int8_t *)levels, number, 1.0f / step);
-    return step;
+#define CHUNK 48 /* rows whose inputs stay in the nearest caches */
+
+int apply_filled(const Kernels *kernels, const Linear *layer, Size rows, float *outputs, Work *work) {
+    if (!layer->int8) {
+        kernels->float_product(layer->weights, work->inputs.at, rows, layer->width, layer->stride, outputs,
+                               layer->stride);
+        for (Size n = 0; n < rows; n++) kernels->add(outputs + n * layer->stride, layer->bias, layer->stride);
+        return 1;
+    }
+    void *scratch = room(&work->scratch, INT8_SCRATCH(CHUNK, layer->width));
+    if (!scratch) return 0;
+    const uint8_t *inputs = work->inputs.at;
+    const float *steps = work->steps.at;
+    for (Size n = 0; n < rows; n += CHUNK) {
+        Size some = rows - n < CHUNK ? rows - n : CHUNK;
+        kernels->int8_product(layer, inputs + n * layer->width, some, steps + n, outputs + n * layer->stride, scratch);
+    }
+    return 1;
 }
 
-int apply_unbounded(const Kernels *kernels, const Linear *layer, const float *values, Size from, Size rows,
-                    float *outputs, Work *work) {
-    size_t row = row_size(layer);
-    char *inputs = room_for_inputs(layer, rows, work);
-    float *steps = room(&work->steps, (size_t)rows * sizeof *steps);
-    if (!inputs || !steps) return 0;
+int apply_rows(const Kernels *kernels, const Linear *layer, const float *values, Size from, Size rows,
+               float *outputs, Work *work) {
+    if (!begin_rows(layer, rows, work)) return 0;
+    for (Size n = 0; n < rows; n++) fill_row(kernels, layer, n, values + n * from, layer->k, NULL, work);
+    return apply_filled(kernels, layer, rows, outputs, work);
+}
+
+int apply_words(const Kernels *kernels, const Linear *layer, const Table *table, const int32_t *words,
+                Size rows, float *outputs, Work *work) {
+    float *embedded = room(&work->embedded, (size_t)table->cols * sizeof *embedded);
+    if (!embedded || !begin_rows(layer, rows, work)) return 0;
     for (Size n = 0; n < rows; n++) {
-        const float *own = values + n * from;
-        char *to = inputs + (size_t)n * row;
-        if (layer->int8) steps[n] = quantize_row(kernels, own, layer->k, to);
-        else memcpy(to, own, (size_t)layer->k * sizeof *own);
+        table_row(table, words[n], embedded);
+        fill_row(kernels, layer, n, embedded, table->cols, NULL, work);
     }
-    return apply(kernels, layer, inputs, rows, steps, 0, outputs, &work->scratch);
-}
-
-int apply_to_words(const Kernels *kernels, const Linear *layer, const Table *table, const int32_t *words,
-                   Size rows, float *outputs, Work *work) {
-    size_t row = row_size(layer);
-    char *inputs = room(&work->inputs, (size_t)rows * row);
-    float *steps = room(&work->steps, (size_t)rows * sizeof *steps);
-    if (!inputs || !steps) return 0;
-    const char *from = layer->int8 ? (const char *)table->levels : (const char *)table->values;
-    for (Size n = 0; n < rows; n++) {
-        memcpy(inputs + (size_t)n * row, from + (size_t)words[n] * row, row);
-        steps[n] = layer->int8 ? table->scales[words[n]] : 1.0f;
-    }
-    return apply(kernels, layer, inputs, rows, steps, 0, outputs, &work->scratch);
+    return apply_filled(kernels, layer, rows, outputs, work);
 }

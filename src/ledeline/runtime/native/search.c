@@ -333,10 +333,9 @@ static int see(Search *search) {
 }
 
 static int advance_rows(Search *search) {
-    float bound = search->steps ? 1.0f : FIRST_BOUND;
     for (Size m = 0; m < search->num_members; m++)
         if (!member_step(&search->members[m], search->words, search->sources,
-                         search->steps ? search->parents : NULL, search->rows, bound))
+                         search->steps ? search->parents : NULL, search->rows))
             return 0;
     return 1;
 }

@@ -1,6 +1,4 @@
-/* States are sums without a bound. So in int8 each row has a step of its own, its largest value as 127;
-   norms, attention and sums are in floats. What is computed of a row depends only on the row and its
-   source.
+/* Norms, attention and sums are in floats. What is computed of a row depends only on the row and its source.
 
    Legend: I places of a source, d size of a state. Rows are places of sources, or hypotheses. */
 
@@ -39,16 +37,9 @@ static int rows_init(Rows *r, const Model *model, Size rows, Work *work) {
 
 /* `sqrt(d) E x + p`. */
 static void embed(Rows *r, Size row, int32_t word, Size place) {
-    const Table *table = &r->own->words;
     float *to = r->states + row * r->stride, scale = r->own->scale;
-    Size d = r->own->sizes.size;
-    if (r->model->int8) {
-        const int8_t *levels = table->levels + word * table->width;
-        for (Size i = 0; i < d; i++) to[i] = (float)levels[i] * table->scales[word] * scale;
-    } else {
-        const float *values = table->values + word * table->width;
-        for (Size i = 0; i < d; i++) to[i] = values[i] * scale;
-    }
+    table_row(&r->own->words, word, to);
+    for (Size i = 0; i < r->own->sizes.size; i++) to[i] *= scale;
     add_position(&r->own->positions, place, to);
 }
 
@@ -59,7 +50,7 @@ static void norm_rows(Rows *r, const LayerNorm *norm) {
 }
 
 static int apply_own(Rows *r, const Linear *layer, const float *values, Size from, Size rows, float *outputs) {
-    return apply_unbounded(r->model->kernels, layer, values, from, rows, outputs, r->work);
+    return apply_rows(r->model->kernels, layer, values, from, rows, outputs, r->work);
 }
 
 /* The normed rows as the inputs of a layer; NULL if there was no memory. */
@@ -219,7 +210,7 @@ int transformer_memory_init(const Model *model, Memory *memory, Size length) {
 }
 
 int transformer_logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {
-    return apply_unbounded(model->kernels, layer, states, transformer_state_size(model), rows, to, work);
+    return apply_rows(model->kernels, layer, states, transformer_state_size(model), rows, to, work);
 }
 
 /* --- the decoder -------------------------------------------------------------------------------- */

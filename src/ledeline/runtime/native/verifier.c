@@ -16,33 +16,13 @@
 
 /* --- products and sums ------------------------------------------------------------------------ */
 
-/* Rows of values, `from` apart, as inputs of a layer, from row `first` on. */
-static void fill(VerifierWork *w, const BoundedLinear *layer, const float *values, Size from, Size first,
-                 Size rows) {
-    const Linear *linear = &layer->linear;
-    size_t size = linear->int8 ? sizeof(int8_t) : sizeof(float);
-    char *to = (char *)w->inputs + (size_t)(first * linear->width) * size;
-    as_inputs(w->kernels, linear->int8, values, from, to, linear->width, rows, linear->k,
-              layer->bound);
-    size_t behind = (size_t)(linear->width - linear->k) * size;
-    for (Size n = 0; behind && n < rows; n++)
-        memset(to + (size_t)(n * linear->width + linear->k) * size, 0, behind);
-}
-
-static void multiply_filled(VerifierWork *w, const BoundedLinear *layer, Size rows, float *outputs) {
-    if (rows && w->good)
-        w->good = apply(w->kernels, &layer->linear, w->inputs, rows, &layer->step, 1, outputs,
-                        &w->scratch);
-}
-
-static void multiply(VerifierWork *w, const BoundedLinear *layer, const float *values, Size from, Size rows,
+static void multiply(VerifierWork *w, const Linear *layer, const float *values, Size from, Size rows,
                      float *outputs) {
-    fill(w, layer, values, from, 0, rows);
-    multiply_filled(w, layer, rows, outputs);
+    if (rows && w->good) w->good = apply_rows(w->kernels, layer, values, from, rows, outputs, &w->products);
 }
 
 /* Add what a layer of D outputs makes of some rows. */
-static void add_product(VerifierWork *w, const BoundedLinear *layer, const float *values, Size from,
+static void add_product(VerifierWork *w, const Linear *layer, const float *values, Size from,
                         Size rows, float *outputs) {
     multiply(w, layer, values, from, rows, w->more);
     w->kernels->add(outputs, w->more, rows * w->stride);
@@ -73,10 +53,7 @@ static void cumulate(const VerifierWork *w, const float *values, Size width, flo
 /* --- the lede --------------------------------------------------------------------------------- */
 
 static void embed(const VerifierWork *w, const int32_t *ids, Size number, float *embedded) {
-    size_t size = (size_t)w->embedded_width * sizeof *embedded;
-    for (Size i = 0; i < number; i++)
-        memcpy(embedded + i * w->embedded_width,
-               w->v->embedding.values + ids[i] * w->embedded_width, size);
+    for (Size i = 0; i < number; i++) table_row(&w->v->embedding, ids[i], embedded + i * w->embedded_width);
 }
 
 static void read_lede(VerifierWork *w) {
@@ -101,12 +78,16 @@ static void read_lede(VerifierWork *w) {
 
 /* --- inputs of the rows ----------------------------------------------------------------------- */
 
-/* The states before (`step` 0) or after (1) each sub-word become inputs. */
-static void fill_states(VerifierWork *w, const BoundedLinear *layer, Size step) {
+/* What a layer makes of the states before (`step` 0) or after (1) each sub-word. */
+static void multiply_states(VerifierWork *w, const Linear *layer, Size step, float *outputs) {
     Size given = w->v->shape.generator_size;
-    for (Size n = 0; n < w->num_headlines; n++)
-        fill(w, layer, w->states_seen + (n * (w->width + 1) + step) * given, given,
-             w->spans[n].first, w->spans[n].length);
+    if (!w->rows || !w->good || !(w->good = begin_rows(layer, w->rows, &w->products))) return;
+    for (Size n = 0; n < w->num_headlines; n++) {
+        const float *states = w->states_seen + (n * (w->width + 1) + step) * given;
+        for (Size j = 0; j < w->spans[n].length; j++)
+            fill_row(w->kernels, layer, w->spans[n].first + j, states + j * given, given, NULL, &w->products);
+    }
+    w->good = apply_filled(w->kernels, layer, w->rows, outputs, &w->products);
 }
 
 /* What stands at, behind and before the place of a row, and the mean of what was skipped. */
@@ -169,10 +150,8 @@ static void describe_all(VerifierWork *w) {
 static void make_states(VerifierWork *w) {
     const Verifier *v = w->v;
     Size rows = w->rows, width = w->embedded_width;
-    fill_states(w, &v->state_before, 0);
-    multiply_filled(w, &v->state_before, rows, w->states);
-    fill_states(w, &v->state_after, 1);
-    multiply_filled(w, &v->state_after, rows, w->more);
+    multiply_states(w, &v->state_before, 0, w->states);
+    multiply_states(w, &v->state_after, 1, w->more);
     w->kernels->add(w->states, w->more, rows * w->stride);
     embed(w, w->words, rows, w->own_embedded);
     add_product(w, &v->word, w->own_embedded, width, rows, w->states);
@@ -189,7 +168,7 @@ static void make_states(VerifierWork *w) {
 
 static void feed_forward(VerifierWork *w, const VerifierLayer *layer, Size first, Size rows) {
     float *states = w->states + first * w->stride;
-    Size hidden = layer->up.linear.stride;
+    Size hidden = layer->up.stride;
     norm_rows(w, &layer->hidden_norm, states, rows, w->normed);
     multiply(w, &layer->up, w->normed, w->stride, rows, w->hidden);
     cut_negative(w->hidden, rows * hidden);
@@ -224,11 +203,11 @@ static void pool(const VerifierWork *w, const Span *span, float *pooled) {
     for (Size i = 0; i < size; i++) mean[i] /= (float)larger(span->num_written, 1);
 }
 
-static void write_outputs(VerifierWork *w, const BoundedLinear *layer, float *outputs) {
-    Size number = layer->linear.m;
+static void write_outputs(VerifierWork *w, const Linear *layer, float *outputs) {
+    Size number = layer->m;
     multiply(w, layer, w->pooled, w->stride, w->num_headlines, w->outputs);
     for (Size n = 0; n < w->num_headlines; n++)
-        memcpy(outputs + n * number, w->outputs + n * layer->linear.stride,
+        memcpy(outputs + n * number, w->outputs + n * layer->stride,
                (size_t)number * sizeof *outputs);
 }
 

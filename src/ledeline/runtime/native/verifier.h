@@ -16,15 +16,9 @@ typedef struct {
     Size vocabulary, size, heads, layers, embedding_size, generator_size;
 } VerifierShape;
 
-/* In int8, inputs are cut off at a bound; a level stands for `step`. */
-typedef struct {
-    Linear linear;
-    float bound, step;
-} BoundedLinear;
-
 typedef struct {
     LayerNorm attention_norm, hidden_norm;
-    BoundedLinear lede_key_value, query_key_value, mix, up, down;
+    Linear lede_key_value, query_key_value, mix, up, down;
 } VerifierLayer;
 
 typedef struct Verifier {
@@ -33,19 +27,17 @@ typedef struct Verifier {
     Block *blocks;
     const float *classes; /* sub-words of a class are taken as the same word; 0 matches none */
     Table embedding;
-    BoundedLinear lede, lede_word, at, before, behind, skipped;
-    BoundedLinear word_before, word_behind, words_skipped;
-    BoundedLinear state_before, state_after, word, scalars;
-    BoundedLinear pool, label_output, doubt_output, kind_output;
+    Linear lede, lede_word, at, before, behind, skipped;
+    Linear word_before, word_behind, words_skipped;
+    Linear state_before, state_after, word, scalars;
+    Linear pool, label_output, doubt_output, kind_output;
     LayerNorm lede_norm, norm;
     VerifierLayer *layers;
 } Verifier;
 
-/* `bounds` are those of the linear layers of these names; with `int8`, these layers multiply in
-   int8, and others in floats. Returns 0 with a sentence in tensors->error if something is wrong, or
-   without one if there was no memory. */
-int verifier_init(Verifier *v, Tensors *tensors, VerifierShape shape, const char *const *names,
-                  const float *bounds, Size num_bounds, int int8, const Kernels *kernels);
+/* With `int8` all layers but the narrow ones at the ends, of scalars and outputs, multiply in int8. Returns 0
+   with a sentence in tensors->error if something is wrong, or without one if there was no memory. */
+int verifier_init(Verifier *v, Tensors *tensors, VerifierShape shape, int int8, const Kernels *kernels);
 void verifier_release(Verifier *v);
 
 /* source (I) with I > 0, values (I, G), headlines (N, J) padded with 0, states (N, J + 1, G), logs

@@ -11,15 +11,10 @@
 #define MAX_INPUTS 65536
 #define MAX_VOCABULARY ((Size)1 << 24)
 #define MAX_LAYERS 64
-#define LEAST_BOUND 1e-30f   /* what is smaller has no levels */
 
 typedef struct {
     Tensors *tensors;
     Block **blocks;
-    const char *const *names;
-    const float *bounds;
-    char *is_used; /* whether there is a layer of this name */
-    Size num_bounds;
     int int8;
 } Maker;
 
@@ -35,27 +30,20 @@ static int check_shape(Tensors *tensors, const VerifierShape *shape) {
     return good;
 }
 
-/* The bound of a layer, or 0 if it has none. */
-static float bound_of(Maker *maker, const char *name) {
-    for (Size i = 0; i < maker->num_bounds; i++)
-        if (strcmp(maker->names[i], name) == 0) {
-            maker->is_used[i] = 1;
-            return maker->bounds[i];
-        }
-    return 0.0f;
+/* The layer `prefix` + `name` of K inputs and M outputs. */
+static int make_any(Maker *maker, Linear *layer, const char *prefix, const char *name, Size k, Size m, int int8) {
+    char weight[100], bias[100];
+    snprintf(weight, sizeof weight, "%s%s.weight", prefix, name);
+    snprintf(bias, sizeof bias, "%s%s.bias", prefix, name);
+    return make_linear(layer, maker->tensors, maker->blocks, whole_matrix(weight, bias, m, k), int8);
 }
 
-/* The layer `prefix` + `name` of K inputs and M outputs. */
-static int make_layer(Maker *maker, BoundedLinear *layer, const char *prefix, const char *name,
-                      Size k, Size m) {
-    char full[80], weight[100], bias[100];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    snprintf(weight, sizeof weight, "%s.weight", full);
-    snprintf(bias, sizeof bias, "%s.bias", full);
-    float bound = bound_of(maker, full);
-    layer->bound = bound, layer->step = bound / MAX_LEVEL;
-    return make_linear(&layer->linear, maker->tensors, maker->blocks, whole_matrix(weight, bias, m, k),
-                       maker->int8 && bound > 0.0f);
+static int make_layer(Maker *maker, Linear *layer, const char *prefix, const char *name, Size k, Size m) {
+    return make_any(maker, layer, prefix, name, k, m, maker->int8);
+}
+
+static int make_narrow(Maker *maker, Linear *layer, const char *name, Size k, Size m) {
+    return make_any(maker, layer, "", name, k, m, 0);
 }
 
 static int make_own_norm(Maker *maker, LayerNorm *norm, const char *prefix, const char *name, Size size) {
@@ -97,7 +85,7 @@ static int make_input_layers(Maker *maker, Verifier *v) {
            make_layer(maker, &v->state_before, "", "state_before", g, d) &&
            make_layer(maker, &v->state_after, "", "state_after", g, d) &&
            make_layer(maker, &v->word, "", "word", e, d) &&
-           make_layer(maker, &v->scalars, "", "scalars", NUM_SCALARS, d) &&
+           make_narrow(maker, &v->scalars, "scalars", NUM_SCALARS, d) &&
            make_own_norm(maker, &v->lede_norm, "", "lede_norm", d);
 }
 
@@ -105,53 +93,27 @@ static int make_output_layers(Maker *maker, Verifier *v) {
     Size d = v->shape.size;
     return make_own_norm(maker, &v->norm, "", "norm", d) &&
            make_layer(maker, &v->pool, "", "pool", 3 * d, d) &&
-           make_layer(maker, &v->label_output, "", "label_output", d, NUM_LABELS) &&
-           make_layer(maker, &v->doubt_output, "", "doubt_output", d, 1) &&
-           make_layer(maker, &v->kind_output, "", "kind_output", d, NUM_ERROR_KINDS);
-}
-
-static int check_values(const Maker *maker) {
-    for (Size i = 0; i < maker->num_bounds; i++) {
-        float bound = maker->bounds[i];
-        if (isfinite(bound) && bound >= LEAST_BOUND && bound <= 1.0f / LEAST_BOUND) continue;
-        snprintf(maker->tensors->error, sizeof maker->tensors->error,
-                 "the bound of %.120s is not a positive finite number", maker->names[i]);
-        return 0;
-    }
-    return 1;
-}
-
-static int check_names(const Maker *maker) {
-    for (Size i = 0; i < maker->num_bounds; i++) {
-        if (maker->is_used[i]) continue;
-        snprintf(maker->tensors->error, sizeof maker->tensors->error,
-                 "%.120s has a bound but is not a linear layer of the verifier", maker->names[i]);
-        return 0;
-    }
-    return 1;
+           make_narrow(maker, &v->label_output, "label_output", d, NUM_LABELS) &&
+           make_narrow(maker, &v->doubt_output, "doubt_output", d, 1) &&
+           make_narrow(maker, &v->kind_output, "kind_output", d, NUM_ERROR_KINDS);
 }
 
 static int make_all(Maker *maker, Verifier *v) {
     const VerifierShape *shape = &v->shape;
-    if (!check_values(maker)) return 0;
     v->classes = make_vector(maker->tensors, maker->blocks, "classes", shape->vocabulary);
     return v->classes &&
            make_table(&v->embedding, maker->tensors, maker->blocks, "embedding.weight",
                       shape->vocabulary, shape->embedding_size, 0) &&
            make_input_layers(maker, v) && make_attention_layers(maker, v) &&
-           make_output_layers(maker, v) && check_names(maker) &&
-           all_are_used(maker->tensors, "the verifier");
+           make_output_layers(maker, v) && all_are_used(maker->tensors, "the verifier");
 }
 
-int verifier_init(Verifier *v, Tensors *tensors, VerifierShape shape, const char *const *names,
-                  const float *bounds, Size num_bounds, int int8, const Kernels *kernels) {
+int verifier_init(Verifier *v, Tensors *tensors, VerifierShape shape, int int8, const Kernels *kernels) {
     memset(v, 0, sizeof *v);
     v->shape = shape, v->kernels = kernels;
-    if (!check_shape(tensors, &shape)) return 0;
-    char *is_used = calloc((size_t)num_bounds + 1, 1);
-    Maker maker = {tensors, &v->blocks, names, bounds, is_used, num_bounds, int8};
-    int good = is_used && make_all(&maker, v);
-    free(is_used);
+    tensors->adds_pairs = kernels->adds_pairs;
+    Maker maker = {tensors, &v->blocks, int8};
+    int good = check_shape(tensors, &shape) && make_all(&maker, v);
     if (!good) verifier_release(v);
     return good;
 }

@@ -36,31 +36,6 @@ static int read_shape(PyObject *dict, VerifierShape *shape) {
            read_size(dict, "generator_size", &shape->generator_size);
 }
 
-/* Bounds by the names of layers; names belong to the dict, which must not change. */
-typedef struct {
-    const char **names;
-    float *values;
-    Size number;
-} Bounds;
-
-static void drop_bounds(Bounds *bounds) { free(bounds->names), free(bounds->values); }
-
-static int read_bounds(PyObject *dict, Bounds *bounds) {
-    Py_ssize_t size = PyDict_Size(dict), place = 0;
-    PyObject *name, *value;
-    bounds->names = calloc((size_t)size + 1, sizeof *bounds->names);
-    bounds->values = calloc((size_t)size + 1, sizeof *bounds->values);
-    if (!bounds->names || !bounds->values) return PyErr_NoMemory(), 0;
-    while (bounds->number < size && PyDict_Next(dict, &place, &name, &value)) {
-        double bound = PyFloat_AsDouble(value);
-        if (bound == -1.0 && PyErr_Occurred()) return 0;
-        bounds->names[bounds->number] = PyUnicode_AsUTF8AndSize(name, NULL);
-        if (!bounds->names[bounds->number]) return 0;
-        bounds->values[bounds->number++] = (float)bound;
-    }
-    return 1;
-}
-
 /* The kernels of a kind, or NULL with a Python error. */
 static const Kernels *kernels_named(const char *name) {
     int kind = kind_of(name);
@@ -69,37 +44,28 @@ static const Kernels *kernels_named(const char *name) {
     return kernels;
 }
 
-static int init_verifier(Verifier *verifier, PyObject *dict, VerifierShape shape,
-                         PyObject *of_layers, int int8, const Kernels *kernels) {
+static int init_verifier(Verifier *verifier, PyObject *dict, VerifierShape shape, int int8, const Kernels *kernels) {
     HeldTensors held;
-    Bounds bounds = {NULL, NULL, 0};
     if (!hold_tensors(dict, &held)) return 0;
-    int good = read_bounds(of_layers, &bounds);
-    if (good) {
-        good = verifier_init(verifier, &held.tensors, shape, bounds.names, bounds.values,
-                             bounds.number, int8, kernels);
-        if (!good) raise_tensors_error(&held.tensors);
-    }
-    drop_bounds(&bounds);
+    int good = verifier_init(verifier, &held.tensors, shape, int8, kernels);
+    if (!good) raise_tensors_error(&held.tensors);
     drop_tensors(&held);
     return good;
 }
 
 static PyObject *new_verifier(PyTypeObject *type, PyObject *args, PyObject *named) {
-    static char *names[] = {"tensors", "shape", "bounds", "int8", "kind", NULL};
-    PyObject *tensors, *sizes, *bounds;
+    static char *names[] = {"tensors", "shape", "int8", "kind", NULL};
+    PyObject *tensors, *sizes;
     VerifierShape shape;
     int int8;
     const char *kind;
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OO!O!ps:Verifier", names, &tensors, &PyDict_Type,
-                                     &sizes, &PyDict_Type, &bounds, &int8, &kind))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "OO!ps:Verifier", names, &tensors, &PyDict_Type, &sizes, &int8, &kind))
         return NULL;
     const Kernels *kernels = kernels_named(kind);
     if (!kernels || !read_shape(sizes, &shape)) return NULL;
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     VerifierObject *self = (VerifierObject *)allocate(type, 0); /* zeroed */
-    if (self && !init_verifier(&self->verifier, tensors, shape, bounds, int8, kernels))
-        Py_CLEAR(self);
+    if (self && !init_verifier(&self->verifier, tensors, shape, int8, kernels)) Py_CLEAR(self);
     return (PyObject *)self;
 }
 

@@ -69,28 +69,17 @@ static void lay_out_head(VerifierWork *w, Arena *arena) {
     w->own_mixed = floats(arena, longest, head_width);
 }
 
-/* Inputs of the widest layers, in floats; of the layer of 4 D, AT_ONCE rows at a time. */
-static void lay_out_inputs(VerifierWork *w, Arena *arena) {
-    const VerifierShape *shape = &w->v->shape;
-    Size rows = larger(larger(w->rows, w->num_source), 1);
-    Size widest = larger(larger(shape->generator_size, shape->embedding_size), shape->size);
-    Size number = rows * up(larger(widest, NUM_SCALARS), QUAD);
-    number = larger(number, w->num_headlines * up(3 * shape->size, QUAD));
-    w->inputs = floats(arena, larger(number, AT_ONCE * up(4 * shape->size, QUAD)), 1);
-}
-
 static size_t lay_out(VerifierWork *w, void *start) {
     Arena arena = {start, 0};
     lay_out_lede(w, &arena);
     lay_out_rows(w, &arena);
     lay_out_head(w, &arena);
-    lay_out_inputs(w, &arena);
     return arena.used;
 }
 
 static void measure(VerifierWork *w) {
     const VerifierShape *shape = &w->v->shape;
-    w->stride = up(shape->size, GROUP), w->embedded_width = w->v->embedding.width;
+    w->stride = up(shape->size, GROUP), w->embedded_width = w->v->embedding.cols;
     w->head = shape->size / shape->heads, w->head_width = up(w->head, GROUP);
     for (Size i = 0; i < w->num_source; i++) w->length += w->source[i] != PAD;
     for (Size n = 0; n < w->num_headlines; n++) {
@@ -107,4 +96,4 @@ int make_work(VerifierWork *w) {
     return 1;
 }
 
-void drop_work(VerifierWork *w) { free(w->room), free(w->scratch.at); }
+void drop_work(VerifierWork *w) { free(w->room), work_release(&w->products); }

@@ -6,6 +6,7 @@
 #ifndef LEDELINE_VERIFIER_WORK_H
 #define LEDELINE_VERIFIER_WORK_H
 
+#include "products.h"
 #include "verifier.h"
 
 #define PAD 0
@@ -32,7 +33,7 @@ typedef struct {
     const Verifier *v;
     const Kernels *kernels;
     int good; /* there was memory so far */
-    Buffer scratch;
+    Work products;
     void *room; /* of all parts below */
     /* What is asked. */
     const int32_t *source, *headlines;
@@ -46,7 +47,6 @@ typedef struct {
     int32_t *words;      /* (rows) */
     int32_t *lede_keys;  /* (I): places that are no <pad> */
     int32_t *own_keys;   /* (rows): the same for the rows of each span, from its first on */
-    void *inputs;        /* of the layer that is applied */
     double *sums;        /* of one row */
     /* Of the lede: rows of D, embeddings, and sums of all rows before. */
     float *embedded, *memory, *at, *before, *behind, *skipped_sums, *embedded_sums, *lede_key_value;
