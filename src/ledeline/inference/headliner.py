@@ -218,20 +218,17 @@ class Headliner:
         return list(zip(batches, found, strict=True))
 
     def _batches(
-        self, rows: list[int], ledes: Sequence[SourceText], options: Options, min_batches: int
+        self, rows: list[int], ledes: Sequence[SourceText], options: Options, threads: int
     ) -> list[list[int]]:
-        """Rows, sorted by length, in batches; at least `min_batches`, if there are enough rows."""
+        """Rows, sorted by length, in batches. Each thread gets as many, of about equal size."""
         batches, start = [], 0
         while start < len(rows):
-            left = len(rows) - start
-            longest = len(ledes[rows[start]].ids)
-            max_size = options.batch_size or self._max_batch_size(longest, options)
-            if self.on_cpu:
-                size = min(max_size, max(1, -(-len(rows) // min_batches)))
-            else:
-                size = -(-left // -(-left // max_size))  # of about equal size
-            batches.append(rows[start : start + size])
-            start += size
+            left, longest = len(rows) - start, len(ledes[rows[start]].ids)
+            at_once = threads * (options.batch_size or self._max_batch_size(longest, options))
+            size = -(-left // (threads * -(-left // at_once)))
+            stop = min(start + threads * size, len(rows))
+            batches += [rows[first : min(first + size, stop)] for first in range(start, stop, size)]
+            start = stop
         return batches
 
     def _max_batch_size(self, longest: int, options: Options) -> int:

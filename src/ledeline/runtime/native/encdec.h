@@ -15,7 +15,7 @@ int encdec_memory_init(const Model *model, Memory *memory, Size length);
 /* As encode_sources, decoder_step and logits. */
 int encdec_encode(const Model *model, const int32_t *ids, const Size *lengths, Size number,
                   Memory *const *memories, float *states, Work *work);
-int encdec_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
+int encdec_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *const *before,
                 float *after, Size rows, float *const *attention, Work *work);
 int encdec_logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work);
 

@@ -32,8 +32,7 @@ typedef struct {
     const Model *model;
     const EncDec *own;
     const int32_t *words;
-    const Size *parents; /* or NULL */
-    const float *before;
+    const float *const *before; /* states */
     float *after;
     Size rows, size; /* of a row of states */
     Work *work;
@@ -43,7 +42,7 @@ typedef struct {
 static void advance(const Step *s, Size row, Size layer, const float *gates) {
     Size place = row * s->size + encdec_layer_state(s->model, layer), hidden = s->own->sizes.hidden;
     float *h = s->after + place, *c = h + hidden;
-    memcpy(c, s->before + place + hidden, (size_t)hidden * sizeof *c);
+    memcpy(c, s->before[row] + encdec_layer_state(s->model, layer) + hidden, (size_t)hidden * sizeof *c);
     s->model->kernels->cell(gates, h, c, hidden);
 }
 
@@ -56,12 +55,11 @@ typedef struct {
     Size state_of[STEP_ROWS], word_of[STEP_ROWS]; /* of each row */
 } Shared;
 
-/* Without parents, every row is its own parent. */
 static void find_shared(const Step *s, Shared *shared) {
     shared->num_states = shared->num_words = 0;
     for (Size n = 0; n < s->rows; n++) {
-        Size at = s->parents ? 0 : n;
-        while (at < shared->num_states && s->parents[shared->first_rows[at]] != s->parents[n]) at++;
+        Size at = 0;
+        while (at < shared->num_states && s->before[shared->first_rows[at]] != s->before[n]) at++;
         if (at == shared->num_states) shared->first_rows[shared->num_states++] = n;
         shared->state_of[n] = at;
         for (at = 0; at < shared->num_words && shared->words[at] != s->words[n]; at++) continue;
@@ -83,7 +81,7 @@ static int decode_first(const Step *s) {
         !begin_rows(layer, shared.num_states, s->work))
         return 0;
     for (Size n = 0; n < shared.num_states; n++) /* z and h lie together */
-        fill_row(s->model->kernels, layer, n, s->before + shared.first_rows[n] * s->size, layer->k, NULL, s->work);
+        fill_row(s->model->kernels, layer, n, s->before[shared.first_rows[n]], layer->k, NULL, s->work);
     if (!apply_filled(s->model->kernels, layer, shared.num_states, of_states, s->work)) return 0;
     float *gates = of_states + shared.num_states * stride;
     for (Size n = 0; n < s->rows; n++) {
@@ -102,7 +100,7 @@ static int decode_upper(const Step *s, Size number) {
     if (!gates || !begin_rows(layer, s->rows, s->work)) return 0;
     for (Size n = 0; n < s->rows; n++)
         fill_row(s->model->kernels, layer, n, s->after + n * s->size + below, s->own->sizes.hidden,
-                 s->before + n * s->size + place, s->work);
+                 s->before[n] + place, s->work);
     if (!apply_filled(s->model->kernels, layer, s->rows, gates, s->work)) return 0;
     for (Size n = 0; n < s->rows; n++) advance(s, n, number, gates + n * layer->stride);
     return 1;
@@ -143,11 +141,11 @@ static int look_at_sources(const Step *s, const Memory *const *memories, float *
     return 1;
 }
 
-int encdec_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
+int encdec_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *const *before,
                 float *after, Size rows, float *const *attention, Work *work) {
     Size size = encdec_state_size(model);
     for (Size n = 0; n < rows; n += STEP_ROWS) {
-        Step s = {model, &model->encdec, words + n, work->parents ? work->parents + n : NULL, before + n * size,
+        Step s = {model, &model->encdec, words + n, before + n,
                   after + n * size, rows - n < STEP_ROWS ? rows - n : STEP_ROWS, size, work};
         int good = decode_first(&s);
         for (Size layer = 1; good && layer < model->encdec.sizes.layers; layer++) good = decode_upper(&s, layer);

@@ -102,19 +102,19 @@ static int look(Follow *follow, const Size *rows, Size number, const float *stat
 }
 
 /* Advance the headlines that have this step; rows (number) says which. */
-static int advance_some(Follow *follow, const Size *rows, Size number, float *before, float *after,
-                        float *values) {
+static int advance_some(Follow *follow, const Size *rows, Size number, float *after, float *values) {
     Size size = state_size(follow->model), j = follow->steps;
     int32_t *words = malloc(((size_t)number + 1) * sizeof *words);
     const Memory **memories = malloc(((size_t)number + 1) * sizeof *memories);
+    const float **before = malloc(((size_t)number + 1) * sizeof *before);
     float **attention = malloc(((size_t)number + 1) * sizeof *attention);
-    int good = words && memories && attention;
+    int good = words && memories && before && attention;
     for (Size n = 0; good && n < number; n++) {
         Followed *one = &follow->headlines[rows[n]];
         words[n] = j ? word_at(one, j - 1) : BOS;
         memories[n] = &follow->seen[one->source];
         if (one->attention) attention[n] = one->attention + j * follow->lengths[one->source];
-        memcpy(before + n * size, follow->before + rows[n] * size, (size_t)size * sizeof *before);
+        before[n] = follow->before + rows[n] * size;
     }
     good = good && decoder_step(follow->model, words, memories, before, after, number,
                                 follow->explain ? attention : NULL, &follow->work);
@@ -124,22 +124,22 @@ static int advance_some(Follow *follow, const Size *rows, Size number, float *be
         Size some = number - n < LOOK_AT_ONCE ? number - n : LOOK_AT_ONCE;
         good = look(follow, rows + n, some, after + n * size, values);
     }
-    free(words), free(memories), free(attention);
+    free(words), free(memories), free(before), free(attention);
     return good;
 }
 
 int follow_step(Follow *follow) {
     size_t size = (size_t)follow->number * (size_t)state_size(follow->model) * sizeof(float);
     Size *rows = malloc(((size_t)follow->number + 1) * sizeof *rows), number = 0;
-    float *before = malloc(size + 1), *after = malloc(size + 1);
+    float *after = malloc(size + 1);
     Size stride = follow->model->output.stride;
     if (follow->model->sizes.spm && follow->model->spm.stride > stride) stride = follow->model->spm.stride;
     float *values = malloc(LOOK_AT_ONCE * (size_t)stride * sizeof *values);
-    int good = rows && before && after && values;
+    int good = rows && after && values;
     for (Size n = 0; good && n < follow->number; n++)
         if (follow->steps <= follow->headlines[n].length) rows[number++] = n;
-    good = good && advance_some(follow, rows, number, before, after, values);
-    free(rows), free(before), free(after), free(values);
+    good = good && advance_some(follow, rows, number, after, values);
+    free(rows), free(after), free(values);
     follow->running = good && ++follow->steps <= follow->longest;
     return good;
 }

@@ -75,19 +75,26 @@ static void NAME(float_product)(const float *weights, const float *values, Size 
 }
 
 static float NAME(largest)(const float *values, Size number) {
-    int32_t lanes[LANES] = {0}; /* without their signs, floats have the order of their bits */
+    uint32_t lanes[LANES] = {0}, most = 0; /* without their signs, floats have the order of their bits */
     Size whole = number / LANES * LANES;
-    for (Size i = 0; i < number; i += LANES) {
-        int32_t bits[LANES] = {0};
-        memcpy(bits, values + i, (size_t)(i < whole ? LANES : number - i) * sizeof *bits);
+    for (Size i = 0; i < whole; i += LANES) {
+        uint32_t bits[LANES];
+        memcpy(bits, values + i, sizeof bits);
         for (int l = 0; l < LANES; l++) {
             bits[l] &= INT32_MAX;
             lanes[l] = bits[l] > lanes[l] ? bits[l] : lanes[l];
         }
     }
-    union { int32_t bits; float value; } most = {0};
-    for (int l = 0; l < LANES; l++) most.bits = lanes[l] > most.bits ? lanes[l] : most.bits;
-    return most.value;
+    for (Size i = whole; i < number; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    for (int l = 0; l < LANES; l++) most = lanes[l] > most ? lanes[l] : most;
+    float value;
+    memcpy(&value, &most, sizeof value);
+    return value;
 }
 
 static void NAME(quantize)(const float *restrict values, uint8_t *restrict levels, Size number,

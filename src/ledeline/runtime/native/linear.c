@@ -163,29 +163,39 @@ static float quantize_row(const float *values, int8_t *levels, Size k) {
     return scale;
 }
 
+static int32_t sum_of(const int8_t *levels, Size number) {
+    int32_t sum = 0;
+    for (Size i = 0; i < number; i++) sum += levels[i];
+    return sum;
+}
+
+/* The levels of an output and its scale; `values` is room for K. Returns 0 if something is not finite. */
+static int levels_of(const Rows *rows, Size m, int8_t *levels, float *values, float *scale) {
+    if (!rows->scales) {
+        if (!read_floats(rows, m, values, levels)) return 0;
+        *scale = quantize_row(values, levels, rows->source.k);
+        return 1;
+    }
+    *scale = scale_of(rows, m);
+    read_levels(rows, m, levels);
+    return isfinite(*scale) != 0;
+}
+
 static int pack_int8(Linear *layer, Tensors *tensors, Block **blocks, const Rows *rows) {
-    int8_t *packed = keep(blocks, (size_t)layer->stride * (size_t)layer->width);
+    Size width = layer->width;
+    int8_t *packed = keep(blocks, (size_t)layer->stride * (size_t)width);
     int32_t *zeros = keep(blocks, (size_t)layer->stride * sizeof *zeros);
     float *scales = keep(blocks, (size_t)layer->stride * sizeof *scales);
-    int8_t *levels = calloc(1, (size_t)layer->width);
-    float *values = malloc((size_t)layer->width * sizeof *values);
+    int8_t *levels = calloc(1, (size_t)width);
+    float *values = malloc((size_t)width * sizeof *values);
     int good = packed && zeros && scales && levels && values;
     if (!good) fail(tensors, "does not fit into memory", rows->source.name);
     for (Size m = 0; good && m < layer->m; m++) {
-        if (rows->scales) {
-            read_levels(rows, m, levels);
-            scales[m] = scale_of(rows, m);
-            good = isfinite(scales[m]);
-        } else {
-            good = read_floats(rows, m, values, levels);
-            scales[m] = good ? quantize_row(values, levels, layer->k) : 0.0f;
-        }
+        good = levels_of(rows, m, levels, values, &scales[m]);
         if (!good) fail(tensors, "has weights that are not finite numbers", rows->source.name);
-        int8_t *to = packed + m / GROUP * GROUP * layer->width + m % GROUP * QUAD;
-        for (Size k = 0; k < layer->width; k += QUAD) memcpy(to + k * GROUP, levels + k, QUAD);
-        int32_t sum = 0;
-        for (Size k = 0; k < layer->k; k++) sum += levels[k];
-        zeros[m] = ZERO_INPUT * sum;
+        int8_t *to = packed + m / GROUP * GROUP * width + m % GROUP * QUAD;
+        for (Size k = 0; k < width; k += QUAD) memcpy(to + k * GROUP, levels + k, QUAD);
+        zeros[m] = ZERO_INPUT * sum_of(levels, width);
     }
     free(levels), free(values);
     layer->levels = packed, layer->zeros = zeros, layer->scales = scales;
@@ -270,11 +280,9 @@ int make_table(Table *table, Tensors *tensors, Block **blocks, const char *name,
     float *values = keep(blocks, (int8 ? (size_t)cols : number) * sizeof *values);
     if (!levels || !scales || !values) return fail(tensors, "does not fit into memory", name);
     for (Size row = 0; row < rows; row++) {
-        int8_t *to = int8 ? levels + row * cols : levels;
-        float *own = int8 ? values : values + row * cols;
-        if (!read_floats(&stored, row, own, to))
-            return fail(tensors, "has weights that are not finite numbers", name);
-        if (int8) scales[row] = stored.scales ? scale_of(&stored, row) : quantize_row(own, to, cols);
+        int good = int8 ? levels_of(&stored, row, levels + row * cols, values, &scales[row])
+                        : read_floats(&stored, row, values + row * cols, levels);
+        if (!good) return fail(tensors, "has weights that are not finite numbers", name);
     }
     *table = (Table){cols, int8 ? levels : NULL, values, scales};
     return 1;

@@ -8,45 +8,38 @@ int member_init(Member *member, const Model *model, const int32_t *ids, const Si
     member->model = model, member->number = number;
     member->memories = calloc((size_t)number, sizeof *member->memories);
     member->seen = malloc((size_t)most_rows * sizeof *member->seen);
+    member->states = malloc((size_t)most_rows * sizeof *member->states);
     member->before = malloc((size_t)most_rows * (size_t)state_size(model) * sizeof *member->before);
     member->after = malloc((size_t)most_rows * (size_t)state_size(model) * sizeof *member->after);
     Memory **memories = malloc((size_t)number * sizeof *memories);
-    int good = member->memories && member->seen && member->before && member->after && memories;
+    int good = member->memories && member->seen && member->states && member->before && member->after && memories;
     for (Size n = 0; good && n < number; n++) {
         memories[n] = &member->memories[n];
         good = memory_init(model, memories[n], lengths[n]);
     }
-    good = good && encode_sources(model, ids, lengths, number, memories, member->before, &member->work);
+    good = good && encode_sources(model, ids, lengths, number, memories, member->after, &member->work);
     free(memories);
     return good;
 }
 
 void member_release(Member *member) {
     for (Size n = 0; member->memories && n < member->number; n++) memory_release(&member->memories[n]);
-    free(member->memories), free(member->seen), free(member->before), free(member->after);
+    free(member->memories), free(member->seen), free(member->states), free(member->before), free(member->after);
     work_release(&member->work);
 }
 
 int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows) {
-    for (Size n = 0; n < rows; n++) member->seen[n] = &member->memories[sources[n]];
-    member->work.parents = parents;
-    return decoder_step(member->model, words, member->seen, member->before, member->after, rows, NULL,
-                        &member->work);
+    Size size = state_size(member->model);
+    float *before = member->after;
+    member->after = member->before, member->before = before;
+    for (Size n = 0; n < rows; n++) {
+        member->seen[n] = &member->memories[sources[n]];
+        member->states[n] = before + (parents ? parents[n] : sources[n]) * size;
+    }
+    return decoder_step(member->model, words, member->seen, member->states, member->after, rows, NULL, &member->work);
 }
 
-void member_reorder(Member *member, const Size *parents, Size rows) {
-    size_t size = (size_t)state_size(member->model);
-    for (Size n = 0; n < rows; n++)
-        memcpy(member->before + (size_t)n * size, member->after + (size_t)parents[n] * size,
-               size * sizeof *member->before);
-}
-
-void member_drop(Member *member, Size source, Size first, Size live, Size rest) {
-    size_t size = (size_t)state_size(member->model);
-    memmove(member->before + (size_t)first * size, member->before + (size_t)(first + live) * size,
-            (size_t)rest * size * sizeof *member->before);
-    memory_release(&member->memories[source]);
-}
+void member_drop(Member *member, Size source) { memory_release(&member->memories[source]); }
 
 /* Logits of some rows of one model, and what makes log-probabilities of them. */
 static int score_with(Member *member, Size first, Size rows, float *logs, float *norms) {

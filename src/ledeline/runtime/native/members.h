@@ -11,7 +11,8 @@ typedef struct {
     Size number;           /* of sources */
     Memory *memories;      /* (N) */
     const Memory **seen;   /* of the rows of a step */
-    float *before, *after; /* states of the rows */
+    const float **states;  /* of the same rows, before it */
+    float *before, *after; /* states of the rows of the step before, and of this one */
     Work work;
 } Member;
 
@@ -20,15 +21,12 @@ int member_init(Member *member, const Model *model, const int32_t *ids, const Si
                 Size most_rows);
 void member_release(Member *member);
 
-/* One step for some rows: their last words, the number of each one's source, and parents as they were
-   given to member_reorder, or NULL in the first step. */
+/* One step for some rows: their last words, the number of each one's source, and its parent, which is a row
+   of the step before; parents are NULL in the first step. */
 int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows);
 
-/* The next rows, each with the state of its parent, which is a row of the step before. */
-void member_reorder(Member *member, const Size *parents, Size rows);
-
-/* A source has no more rows: `first` is its first, `live` their number, `rest` that of those behind. */
-void member_drop(Member *member, Size source, Size first, Size live, Size rest);
+/* A source has no more rows. */
+void member_drop(Member *member, Size source);
 
 /* Log-probabilities of the next words up to norms (rows), for rows from `first` on: log p = value - norm.
    They go to logs (members, rows at most, stride), and in the end to its first rows. */

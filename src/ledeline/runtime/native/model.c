@@ -78,7 +78,7 @@ int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, 
                : encdec_encode(model, ids, lengths, number, memories, states, work);
 }
 
-int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
+int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *const *before,
                  float *after, Size rows, float *const *attention, Work *work) {
     return model->sizes.system == TRANSFORMER
                ? transformer_step(model, words, memories, before, after, rows, attention, work)

@@ -58,10 +58,11 @@ Size state_size(const Model *model); /* floats of a row */
 int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, Size number,
                    Memory *const *memories, float *states, Work *work);
 
-/* One step for some rows: the last words (rows), their memories, the state before -> the state after.
+/* One step for some rows: the last words (rows), their memories, where the state before is of each -> the
+   states after. Rows with the same state before share what is computed of it.
    `attention` is NULL, or gets the weights of row n at attention[n]. Rows of
    one source are for one thread at a time. */
-int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
+int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *const *before,
                  float *after, Size rows, float *const *attention, Work *work);
 
 /* Logits of the words, or of the source's words by the SPM, from states: (rows, stride of the layer). */

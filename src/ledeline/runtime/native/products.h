@@ -17,7 +17,6 @@ void *room(Buffer *buffer, size_t size); /* NULL if there is no memory; what was
 typedef struct {
     Buffer scratch, inputs, steps, embedded; /* of products; the others are for who asks for them */
     Buffer products, more, scores;
-    const Size *parents; /* NULL, or of the rows of a step: rows of one parent have the same state before */
 } Work;
 
 void work_release(Work *work);

@@ -340,10 +340,8 @@ static int advance_rows(Search *search) {
     return 1;
 }
 
-/* The rows of the next step, each with the state of its parent. */
-static void next_rows(Search *search, Size rows) {
-    for (Size m = 0; m < search->num_members; m++)
-        member_reorder(&search->members[m], search->parents, rows);
+/* The rows of the next step. */
+static void next_rows(Search *search) {
     search->rows = 0;
     for (Size n = 0; n < search->number; n++) {
         const Beam *beam = &search->beams[n];
@@ -369,7 +367,7 @@ int search_step(Search *search) {
     }
     search->steps++;
     search->running = row > 0;
-    next_rows(search, row);
+    next_rows(search);
     return 1;
 }
 
@@ -379,8 +377,7 @@ void search_give_up(Search *search, Size source) {
     Size first = 0, live = given_up->num_live;
     for (Size n = 0; n < source; n++) first += search->beams[n].running ? search->beams[n].num_live : 0;
     Size rest = search->rows - first - live;
-    for (Size m = 0; m < search->num_members; m++)
-        member_drop(&search->members[m], source, first, live, rest);
+    for (Size m = 0; m < search->num_members; m++) member_drop(&search->members[m], source);
     memmove(search->words + first, search->words + first + live, (size_t)rest * sizeof *search->words);
     memmove(search->sources + first, search->sources + first + live, (size_t)rest * sizeof *search->sources);
     memmove(search->parents + first, search->parents + first + live, (size_t)rest * sizeof *search->parents);

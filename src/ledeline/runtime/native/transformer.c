@@ -228,7 +228,7 @@ static void release_pasts(Pasts *pasts) {
 }
 
 /* A new slot for each row. */
-static int add_slots(const Model *model, Pasts *pasts, const Memory *const *memories, const float *before,
+static int add_slots(const Model *model, Pasts *pasts, const Memory *const *memories, const float *const *before,
                      float *after, Size rows) {
     Size size = transformer_state_size(model);
     pasts->lengths = malloc((size_t)rows * sizeof *pasts->lengths);
@@ -236,7 +236,7 @@ static int add_slots(const Model *model, Pasts *pasts, const Memory *const *memo
     if (!pasts->lengths || !pasts->newest) return 0;
     for (Size n = 0; n < rows; n++) {
         Past *past = memories[n]->past;
-        int32_t slot = past_add(past, slot_of(model, before + n * size));
+        int32_t slot = past_add(past, slot_of(model, before[n]));
         if (slot == NO_SLOT) return 0;
         set_slot(model, after + n * size, slot);
         pasts->newest[n] = past_slot(past, slot);
@@ -246,7 +246,7 @@ static int add_slots(const Model *model, Pasts *pasts, const Memory *const *memo
     return 1;
 }
 
-static int find_pasts(const Model *model, Pasts *pasts, const Memory *const *memories, const float *before,
+static int find_pasts(const Model *model, Pasts *pasts, const Memory *const *memories, const float *const *before,
                       float *after, Size rows) {
     if (!add_slots(model, pasts, memories, before, after, rows)) return 0;
     Size longest = pasts->longest, size = transformer_state_size(model);
@@ -311,13 +311,13 @@ static int step_rows(const Model *model, const int32_t *words, const Memory *con
     return 1;
 }
 
-int transformer_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *before,
+int transformer_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *const *before,
                      float *after, Size rows, float *const *attention, Work *work) {
     Size size = transformer_state_size(model);
     for (Size n = 0; n < rows; n += STEP_ROWS) {
         Size some = rows - n < STEP_ROWS ? rows - n : STEP_ROWS;
         Pasts pasts = {0};
-        int good = find_pasts(model, &pasts, memories + n, before + n * size, after + n * size, some) &&
+        int good = find_pasts(model, &pasts, memories + n, before + n, after + n * size, some) &&
                    step_rows(model, words + n, memories + n, &pasts, after + n * size, some,
                              attention ? attention + n : NULL, work);
         release_pasts(&pasts);
