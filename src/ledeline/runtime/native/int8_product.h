@@ -12,12 +12,14 @@ typedef struct {
     Size stride;
 } NAME(Outputs);
 
-/* Weights of a group that are multiplied apart. */
+/* The weights of a group of outputs, or of two. */
 typedef struct {
-    const int8_t *levels;
+    const int8_t *first, *second; /* registers of each quad: of two groups, or the two halves of one */
+    const int8_t *next;           /* those that are multiplied after these: they are fetched meanwhile */
+    const int8_t *apart;          /* those that are multiplied apart, and the places of their inputs */
     const int32_t *places;
-    Size number;
-} NAME(Aside);
+    Size num_apart;
+} NAME(Weights);
 
 /* --- registers of x86 --------------------------------------------------------------------------- */
 
@@ -72,16 +74,15 @@ static inline ALWAYS_INLINE void NAME(write_sums)(NAME(Bytes) sums, NAME(Outputs
    assembly. */
 #define MULTIPLY_ADD(sums, x, w) __asm__(VPDPBUSD " %2, %1, %0" : "+v"(sums) : "v"(x), "v"(w))
 
-/* Two registers of weights of each quad: those of two groups, or the two halves of one. */
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
-                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+static inline ALWAYS_INLINE void NAME(int8_block)(NAME(Weights) weights, const uint8_t *inputs, Size k,
                                                   NAME(Outputs) to, const int rows, const int two) {
     NAME(Bytes) first[MOST_ROWS], second[MOST_ROWS]; /* apart, as GCC keeps no longer array in registers */
-    (void)aside;
     for (int r = 0; r < rows; r++) first[r] = second[r] = V(set1_epi32)(0);
     for (Size i = 0; i < k; i += QUAD) {
-        NAME(Bytes) w = NAME(load)(weights + i * GROUP), other = w;
-        if (two) other = NAME(load)(others + i * GROUP);
+        NAME(Bytes) w = NAME(load)(weights.first + i * GROUP), other = w;
+        if (two) other = NAME(load)(weights.second + i * GROUP);
+        __builtin_prefetch(weights.next + i * GROUP);
+        if (PART == 64 && two) __builtin_prefetch(weights.next + (k + i) * GROUP);
         for (int r = 0; r < rows; r++) {
             NAME(Bytes) x = NAME(spread)(inputs + i * rows + r * QUAD);
             MULTIPLY_ADD(first[r], x, w);
@@ -105,20 +106,20 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
 #endif
 
 /* Products are added in 16 bits, those of two quads together, and then in 32: see pair_sums.h. */
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
-                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+static inline ALWAYS_INLINE void NAME(int8_block)(NAME(Weights) weights, const uint8_t *inputs, Size k,
                                                   NAME(Outputs) to, const int rows, const int two) {
     const NAME(Bytes) ones = V(set1_epi16)(1);
     NAME(Bytes) sums[MOST_ROWS][PARTS];
-    (void)others, (void)two;
+    (void)two;
     for (int r = 0; r < rows; r++)
         for (int p = 0; p < PARTS; p++) sums[r][p] = V(set1_epi32)(0);
     for (Size i = 0; i < k; i += PAIR) {
         NAME(Bytes) first[PARTS], second[PARTS];
         for (int p = 0; p < PARTS; p++) {
-            first[p] = NAME(load)(weights + i * GROUP + p * PART);
-            second[p] = NAME(load)(weights + (i + QUAD) * GROUP + p * PART);
+            first[p] = NAME(load)(weights.first + i * GROUP + p * PART);
+            second[p] = NAME(load)(weights.first + (i + QUAD) * GROUP + p * PART);
         }
+        __builtin_prefetch(weights.next + i * GROUP), __builtin_prefetch(weights.next + (i + QUAD) * GROUP);
         for (int r = 0; r < rows; r++) {
             NAME(Bytes) x = NAME(spread)(inputs + i * rows + r * QUAD);
             NAME(Bytes) other = NAME(spread)(inputs + (i + QUAD) * rows + r * QUAD);
@@ -128,11 +129,11 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
             }
         }
     }
-    for (Size i = 0; i < aside.number; i++)
+    for (Size i = 0; i < weights.num_apart; i++)
         for (int r = 0; r < rows; r++) {
-            NAME(Bytes) x = NAME(spread)(inputs + aside.places[i] * rows + r * QUAD);
+            NAME(Bytes) x = NAME(spread)(inputs + weights.places[i] * rows + r * QUAD);
             for (int p = 0; p < PARTS; p++) {
-                NAME(Bytes) w = NAME(load)(aside.levels + i * QUAD * GROUP + p * PART);
+                NAME(Bytes) w = NAME(load)(weights.apart + i * QUAD * GROUP + p * PART);
                 sums[r][p] = V(add_epi32)(sums[r][p], V(madd_epi16)(V(maddubs_epi16)(x, w), ones));
             }
         }
@@ -145,11 +146,10 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
 #define ADDS_PAIRS 0
 #define MOST_ROWS 4
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
-                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+static inline ALWAYS_INLINE void NAME(int8_block)(NAME(Weights) weights, const uint8_t *inputs, Size k,
                                                   NAME(Outputs) to, const int rows, const int two) {
     int32x4_t sums[MOST_ROWS * 4];
-    (void)others, (void)aside, (void)two;
+    (void)two;
     for (int i = 0; i < rows * 4; i++) sums[i] = vdupq_n_s32(0);
     for (Size i = 0; i < k; i += QUAD)
         for (int r = 0; r < rows; r++) {
@@ -157,7 +157,7 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
             memcpy(&quad, inputs + i * rows + r * QUAD, sizeof quad);
             int8x16_t x = vreinterpretq_s8_s32(vdupq_n_s32(quad)); /* at most 127: the same with a sign */
             for (int q = 0; q < 4; q++)
-                sums[4 * r + q] = vdotq_s32(sums[4 * r + q], vld1q_s8(weights + i * GROUP + q * 16), x);
+                sums[4 * r + q] = vdotq_s32(sums[4 * r + q], vld1q_s8(weights.first + i * GROUP + q * 16), x);
         }
     for (int r = 0; r < rows; r++)
         for (int q = 0; q < 4; q++) {
@@ -173,14 +173,13 @@ static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const i
 #define ADDS_PAIRS 0
 #define MOST_ROWS 1
 
-static inline ALWAYS_INLINE void NAME(int8_block)(const int8_t *weights, const int8_t *others,
-                                                  const uint8_t *inputs, Size k, NAME(Aside) aside,
+static inline ALWAYS_INLINE void NAME(int8_block)(NAME(Weights) weights, const uint8_t *inputs, Size k,
                                                   NAME(Outputs) to, const int rows, const int two) {
     int32_t sums[GROUP] = {0};
-    (void)others, (void)aside, (void)rows, (void)two;
+    (void)rows, (void)two;
     for (Size i = 0; i < k; i += QUAD)
         for (int l = 0; l < GROUP; l++)
-            for (int j = 0; j < QUAD; j++) sums[l] += inputs[i + j] * weights[i * GROUP + l * QUAD + j];
+            for (int j = 0; j < QUAD; j++) sums[l] += inputs[i + j] * weights.first[i * GROUP + l * QUAD + j];
     for (int l = 0; l < GROUP; l++)
         to.outputs[l] = (float)(sums[l] - to.zeros[l]) * to.scales[l] * to.steps[0] + to.bias[l];
 }
@@ -211,14 +210,13 @@ static const uint8_t *NAME(pack_rows)(const uint8_t *inputs, Size rows, Size k, 
 }
 
 /* All rows with some outputs, in blocks of at most MOST_ROWS, all of about one size. */
-static inline ALWAYS_INLINE void NAME(int8_rows)(const int8_t *weights, const int8_t *others,
-                                                 const uint8_t *inputs, Size rows, Size k, NAME(Aside) aside,
-                                                 NAME(Outputs) to, const int two) {
+static inline ALWAYS_INLINE void NAME(int8_rows)(NAME(Weights) weights, const uint8_t *inputs, Size rows,
+                                                 Size k, NAME(Outputs) to, const int two) {
     for (Size n = 0; n < rows;) {
         Size some = NAME(block_rows)(rows - n);
         const uint8_t *from = inputs + n * k;
         switch (some) {
-#define CASE(number) case number: NAME(int8_block)(weights, others, from, k, aside, to, number, two); break;
+#define CASE(number) case number: NAME(int8_block)(weights, from, k, to, number, two); break;
 #if MOST_ROWS == 12
             CASE(12) CASE(11) CASE(10) CASE(9)
 #endif
@@ -242,27 +240,20 @@ static void NAME(int8_product)(const Linear *layer, const uint8_t *inputs, Size 
                                float *outputs, void *scratch) {
     Size k = layer->width, groups = layer->stride / GROUP;
     const uint8_t *packed = NAME(pack_rows)(inputs, rows, k, scratch);
-    for (Size g = 0; g < groups;) {
-        const int8_t *weights = layer->levels + g * GROUP * k;
+    for (Size g = 0, some; g < groups; g += some) {
+        const int8_t *levels = layer->levels + g * GROUP * k;
         NAME(Outputs) to = {layer->zeros + g * GROUP, layer->scales + g * GROUP, layer->bias + g * GROUP, steps,
                             outputs + g * GROUP, layer->stride};
-        NAME(Aside) aside = {NULL, NULL, 0};
-#if defined(INT8_VNNI)
-        if (g + 2 <= groups) {
-            NAME(int8_rows)(weights, weights + GROUP * k, packed, rows, k, aside, to, 1);
-            g += 2;
-            continue;
-        }
-        NAME(int8_rows)(weights, weights, packed, rows, k, aside, to, 0);
-#else
-#if defined(INT8_PAIRS)
+        some = PART == 64 && !ADDS_PAIRS && g + 2 <= groups ? 2 : 1;
+        NAME(Weights) weights = {levels, levels + (some == 2 ? GROUP * k : PART), levels, NULL, NULL, 0};
+        if (g + 2 * some <= groups) weights.next += some * GROUP * k;
+#if ADDS_PAIRS
         Size start = layer->apart.starts[g];
-        aside.levels = layer->apart.levels + start * QUAD * GROUP, aside.places = layer->apart.places + start;
-        aside.number = layer->apart.starts[g + 1] - start;
+        weights.apart = layer->apart.levels + start * QUAD * GROUP, weights.places = layer->apart.places + start;
+        weights.num_apart = layer->apart.starts[g + 1] - start;
 #endif
-        NAME(int8_rows)(weights, weights + PART, packed, rows, k, aside, to, 1);
-#endif
-        g++;
+        if (PART == 64 && some == 1) NAME(int8_rows)(weights, packed, rows, k, to, 0);
+        else NAME(int8_rows)(weights, packed, rows, k, to, 1);
     }
 }
 
