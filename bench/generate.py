@@ -22,6 +22,7 @@ import os
 import statistics
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -290,26 +291,33 @@ def beams(options: argparse.Namespace) -> None:
 
 
 def quality(options: argparse.Namespace) -> None:
-    pairs, scores, texts = pairs_of(options, options.number), {}, {}
+    """By score alone, and as the model writes by default, if that is checked."""
+    pairs = pairs_of(options, options.number)
     tokenizer = Tokenizer.load(options.model)
     references = [tokenizer.join(tokenizer.headline_words(head)) for _, head in pairs]
     settings = rouge.Settings(stem=False)
+    ways = [("by score", Options(search=SearchConfig(beam=options.beam), check=False))]
     own = asked(options, kinds()[-1])
-    for precision, kind in [("float32", own[-1]), *(("int8", kind) for kind in own)]:
-        headliner = loaded(options.model, precision, kind)  # type: ignore[arg-type]
-        wanted = Options(search=SearchConfig(beam=options.beam))
-        found = list(headliner.stream((lede for lede, _ in pairs), options=wanted))
-        name = f"{precision}, {kind}"
-        texts[name] = [headline.text for headline in found]
-        scores[name] = rouge.mean(rouge.score_all(texts[name], references, settings))
-    same = sum(len(set(each)) == 1 for each in zip(*texts.values(), strict=True))
-    print(f"{len(pairs)} pairs, beam {options.beam}; {same} headlines are the same in all\n")
-    print("| | R-1 | R-2 | R-L |\n| --- | ---: | ---: | ---: |")
-    for name, mean in scores.items():
-        values = " | ".join(
-            f"{100 * one.f1:.2f}" for one in (mean.rouge1, mean.rouge2, mean.rouge_l)
+    precisions = [("float32", own[-1]), *(("int8", kind) for kind in own)]
+    loaded_ones = [loaded(options.model, precision, kind) for precision, kind in precisions]  # type: ignore[arg-type]
+    if loaded_ones[0].models[0].check:
+        ways.append(("checked", replace(ways[0][1], check=None)))
+    for way, wanted in ways:
+        texts = [
+            [one.text for one in headliner.stream((lede for lede, _ in pairs), options=wanted)]
+            for headliner in loaded_ones
+        ]
+        same = sum(len(set(each)) == 1 for each in zip(*texts, strict=True))
+        print(
+            f"{len(pairs)} pairs, beam {options.beam}, {way}; {same} headlines are the same in all"
         )
-        print(f"| {name} | {values} |")
+        print("\n| | R-1 | R-2 | R-L |\n| --- | ---: | ---: | ---: |")
+        for (precision, kind), found in zip(precisions, texts, strict=True):
+            mean = rouge.mean(rouge.score_all(found, references, settings))
+            each = (mean.rouge1, mean.rouge2, mean.rouge_l)
+            values = " | ".join(f"{100 * one.f1:.2f}" for one in each)
+            print(f"| {precision}, {kind} | {values} |")
+        print()
 
 
 # --- processes ----------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_the_view_of_pytorch_is_that_of_the_engine() -> None:
         name: StoredTensor("F32", tuple(one.shape), one.detach().numpy().tobytes())
         for name, one in verifier.state_dict().items()
     }
-    engine = VerifierEngine(shape._asdict(), {}, tensors, "float32")
+    engine = VerifierEngine(shape._asdict(), tensors, "float32")
     with torch.inference_mode():
         wanted = verifier(VerifierBatch.of([seen]))
     found = engine.judge(view)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCORED_AT_ONCE 64 /* rows whose logits are computed together, at least */
+#define SCORED_AT_ONCE 48 /* rows whose logits are computed together, at least */
 #define STEPS_PER_SOURCE_TOKEN 2
 
 /* --- making a search ---------------------------------------------------------------------------- */
