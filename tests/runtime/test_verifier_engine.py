@@ -37,11 +37,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def random_verifier(shape: VerifierShape, seed: int = 0) -> Verifier:
     """One with classes: sub-words 5 to 9 match themselves, and 10 to 14 match them, too."""
-    verifier = Verifier(shape).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for one in verifier.parameters():
-            one += torch.randn(one.shape, generator=generator) * 0.3
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        verifier = Verifier(shape).eval()
+        with torch.no_grad():
+            for one in verifier.parameters():
+                one += torch.randn_like(one) * 0.3
     verifier.classes[5:10] = verifier.classes[10:15] = torch.arange(1.0, 6.0)
     return verifier
 

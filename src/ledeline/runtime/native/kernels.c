@@ -34,6 +34,8 @@
 #define END_TARGET PRAGMA(GCC pop_options)
 #endif
 
+typedef uint32_t __attribute__((may_alias)) Bits; /* those of a float */
+
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 

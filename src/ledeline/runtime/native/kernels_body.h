@@ -75,21 +75,17 @@ static void NAME(float_product)(const float *weights, const float *values, Size 
 }
 
 static float NAME(largest)(const float *values, Size number) {
-    uint32_t lanes[LANES] = {0}, most = 0; /* without their signs, floats have the order of their bits */
+    const Bits *bits = (const Bits *)values; /* without their signs, floats have the order of their bits */
+    uint32_t lanes[LANES] = {0}, most = 0;
     Size whole = number / LANES * LANES;
-    for (Size i = 0; i < whole; i += LANES) {
-        uint32_t bits[LANES];
-        memcpy(bits, values + i, sizeof bits);
+    for (Size i = 0; i < whole; i += LANES)
         for (int l = 0; l < LANES; l++) {
-            bits[l] &= INT32_MAX;
-            lanes[l] = bits[l] > lanes[l] ? bits[l] : lanes[l];
+            uint32_t own = bits[i + l] & INT32_MAX;
+            lanes[l] = own > lanes[l] ? own : lanes[l];
         }
-    }
     for (Size i = whole; i < number; i++) {
-        uint32_t bits;
-        memcpy(&bits, values + i, sizeof bits);
-        bits &= INT32_MAX;
-        most = bits > most ? bits : most;
+        uint32_t own = bits[i] & INT32_MAX;
+        most = own > most ? own : most;
     }
     for (int l = 0; l < LANES; l++) most = lanes[l] > most ? lanes[l] : most;
     float value;
