@@ -22,13 +22,10 @@ from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.addons.sgate import SelectiveGateConfig
 from ledeline.model.addons.spm import SourcePredictionConfig
-from ledeline.model.build import build
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDecConfig
 from ledeline.synth.newsroom import Story, write_story
 from ledeline.text.profiles import PAPER
-from ledeline.text.subwords import Subwords
-from ledeline.text.tokenizer import Tokenizer
 
 MODEL = EncDecConfig(embedding_size=6, hidden_size=8)
 MERGES = 600
@@ -126,16 +123,8 @@ def data() -> Path:
 
 def model() -> Path:
     """A model folder: an untrained EncDec+sGate+SPM that knows the words of the stories."""
-    from safetensors.torch import save_file  # here, for not every program needs torch
-
-    from ledeline.model.format.description import WEIGHTS
-    from ledeline.model.format.model_folder import write_description
+    from untrained import write_untrained  # here, for not every program needs torch
 
     words = Counter(word for story in stories(24, 1) for word in PAPER.words(story.lede))
-    subwords = Subwords.learn(words, MERGES, unknown_words=PAPER.unknown_words)
     system = SystemConfig.of(MODEL, SelectiveGateConfig(), SourcePredictionConfig())
-    place = folder() / "model"
-    place.mkdir()
-    write_description(place, system, Tokenizer(PAPER, subwords))
-    save_file(build(system, len(subwords)).state_dict(), place / f"{WEIGHTS}.safetensors")
-    return place
+    return write_untrained(folder() / "model", system, words, MERGES)

@@ -8,19 +8,27 @@ from pathlib import Path
 import pytest
 
 MISSING = ("torch", "numpy", "pyarrow", "safetensors", "jinja2")
-WITHOUT = f"""
+UNIX = ("fcntl", "grp", "pwd", "resource", "termios")  # which Python has on Unix alone
+
+
+def without(names: tuple[str, ...]) -> str:
+    """Code after which these modules are missing."""
+    return f"""
 import importlib.abc
 import sys
 
 
 class Missing(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path, target=None):
-        if fullname.partition(".")[0] in {MISSING!r}:
+        if fullname.partition(".")[0] in {names!r}:
             raise ModuleNotFoundError(f"No module named {{fullname!r}}", name=fullname)
 
 
 sys.meta_path.insert(0, Missing())
 """
+
+
+WITHOUT = without(MISSING)
 
 TOKENIZER = """
 from ledeline.core.shipped import SHIPPED
@@ -169,6 +177,15 @@ def test_text_is_read_and_written_without(work: str, tmp_path: Path) -> None:
 def test_they_are_missing_in_these_tests(name: str) -> None:
     done = run(f"{WITHOUT}import {name}")
     assert f"No module named '{name}'" in done.stderr
+
+
+def test_headlines_are_written_without_what_only_unix_has(tmp_path: Path) -> None:
+    command = ["ledeline", "generate", "Rain fell in Oslo on Monday.", "--output"]
+    work = f"sys.argv = {command!r} + [{str(tmp_path / 'headline.jsonl')!r}]\n"
+    work += "import ledeline.core.atomic\nledeline.core.atomic._lock = lambda file: None\n"
+    done = run(f"{without(UNIX)}{work}from ledeline.cli import main\nmain()")
+    assert done.returncode == 0, done.stderr
+    assert "Rain falls in Oslo" in (tmp_path / "headline.jsonl").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

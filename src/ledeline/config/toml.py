@@ -1,7 +1,6 @@
 """TOML and the command line -> configurations, and back; what is wrong is said in one sentence."""
 
 import dataclasses
-import difflib
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,8 +119,15 @@ class _UnknownKey(Exception):
         if self.value == {}:  # a section that may be left out has a name, but maybe no keys
             keys += [name for one in fields(kind) if one.spread for name in one.spread.choices]
         likely = _same_last_name(self.key, keys) or _same_last_name(self.key, of_any_class) or keys
-        nearest = difflib.get_close_matches(self.key, likely, n=1, cutoff=0.0)[0]
+        nearest = _closest(self.key, likely, cutoff=0.0)[0]
         return f"{begin}; did you mean {nearest}?"
+
+
+def _closest(name: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The name that is most like this one, if one is like enough."""
+    import difflib  # here, for it takes time that no right configuration needs
+
+    return difflib.get_close_matches(name, [*names], n=1, cutoff=cutoff)
 
 
 def _same_last_name(key: str, keys: Iterable[str]) -> list[str]:
@@ -184,7 +190,7 @@ def _pick(field: Field, union: ByName, table: Mapping[str, Any], key: str) -> ty
     if isinstance(name, str) and name in union.choices:
         return union.choices[name]
     complaint = f"must be one of {', '.join(union.choices)}"
-    for nearest in difflib.get_close_matches(str(name), union.choices, n=1):
+    for nearest in _closest(str(name), union.choices):
         complaint += f"; did you mean {nearest}?"
     raise BadValue(f"{key}.name", name, complaint)
 

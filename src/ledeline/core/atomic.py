@@ -1,11 +1,12 @@
 """Atomic writes: a file or folder appears complete or not at all, even if the program is killed."""
 
 import errno
-import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from ledeline.core.errors import CorpusError, DatasetError, LedelineError
 
@@ -100,7 +101,7 @@ def exclusive_lock(output: Path, kind: type[LedelineError]) -> Iterator[None]:
     path = hidden_path(output, "lock")
     with path.open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
             if not os.fstat(file.fileno()).st_nlink:
                 raise BlockingIOError  # its owner removed it after it was opened here
         except BlockingIOError:
@@ -108,7 +109,23 @@ def exclusive_lock(output: Path, kind: type[LedelineError]) -> Iterator[None]:
         try:
             yield
         finally:
-            path.unlink()
+            with suppress(PermissionError):  # of Windows, where an open file stays
+                path.unlink()
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock a file until it is closed; a BlockingIOError if somebody else has."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            raise BlockingIOError from None
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
@@ -160,8 +177,10 @@ def make_folder(folder: Path) -> None:
 
 
 def fsync(path: Path) -> None:
-    """Wait until a file or a folder is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Wait until a file or a folder is on the disk; Windows does so with files alone."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

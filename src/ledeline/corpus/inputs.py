@@ -204,7 +204,12 @@ class StreamInput:
             yield self._ahead.popleft()
 
     def would_block(self) -> bool:
-        """Read what has arrived; whether there is no complete line yet."""
+        """Read what has arrived; whether there is no complete line yet.
+
+        Windows cannot say what has arrived: there the next line is waited for.
+        """
+        if sys.platform == "win32":
+            return not self._ahead
         while not self._ahead and select.select([self._descriptor], [], [], 0)[0]:
             if not self._read_block():
                 return False

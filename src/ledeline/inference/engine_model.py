@@ -1,8 +1,7 @@
 """A model, or several as an ensemble, in the engine in C."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ledeline.config.search import SearchConfig
 from ledeline.core.steps import Steps
@@ -11,6 +10,9 @@ from ledeline.inference.headline_model import ForbiddenIds, HypothesisRanker
 from ledeline.inference.threads import num_threads
 from ledeline.runtime.engine import Engine, EnginePrecision
 from ledeline.search.engine_search import EngineSearch
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # Of pairs that are followed together: sub-words that are read, and positions of all pairs.
 _MAX_READ: Final = 1280
@@ -35,8 +37,10 @@ class EngineModel:
         """How many threads it may use at once."""
         return num_threads()
 
-    def pool(self, threads: int) -> ThreadPoolExecutor:
+    def pool(self, threads: int) -> "ThreadPoolExecutor":
         """Threads that each compute on one core."""
+        from concurrent.futures import ThreadPoolExecutor  # here, for a single text needs none
+
         return ThreadPoolExecutor(threads, "headliner")
 
     def begin_search(

@@ -1,13 +1,15 @@
 """What a `Headliner` asks of the model that writes: to search, and to say where words came from."""
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ledeline.config.search import SearchConfig
 from ledeline.core.steps import Steps
 from ledeline.inference.attribution import AttributionWeights, Pair
 from ledeline.search.hypothesis import Hypothesis, RunningSearch
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 ChosenPrecision: TypeAlias = Literal["float32", "float16", "int8"]
 ForbiddenIds: TypeAlias = Sequence[Sequence[int]]  # of each source; they are never written
@@ -39,7 +41,7 @@ class HeadlineModel(Protocol):
     def rescorer(self) -> HypothesisRanker | None:
         """What ranks once more what a search finds."""
 
-    def pool(self, threads: int) -> Executor:
+    def pool(self, threads: int) -> "Executor":
         """Threads that each compute on one core; it must be shut down after use."""
 
     def begin_search(

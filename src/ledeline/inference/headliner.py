@@ -3,13 +3,12 @@
 import io
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from ledeline.config.search import Device, Precision, SearchConfig
 from ledeline.config.section import BadValue
@@ -28,6 +27,9 @@ from ledeline.inference.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
 from ledeline.inference.options import MAX_CHUNK_SIZE
 from ledeline.inference.options import Options as Options
 from ledeline.inference.source_text import SourceText, read_source_text
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
 FIRST_CHUNK_SIZES: Final = {"cpu": 64, "cuda": 512}
@@ -248,7 +250,7 @@ class Headliner:
         """How many threads generate at once."""
         return self._model.model.num_threads
 
-    def pool(self, threads: int) -> Executor:
+    def pool(self, threads: int) -> "Executor":
         """Threads that each compute on one core; it must be shut down after use."""
         return self._model.model.pool(threads)
 

@@ -16,7 +16,7 @@ from ledeline.inference.checks.amounts import SMALL_NUMBERS, Amount, is_year
 from ledeline.inference.checks.known_people import known_people, short_forms
 from ledeline.inference.checks.names_rule import reads_as_name
 from ledeline.inference.checks.numbers_rule import lede_amounts
-from ledeline.inference.checks.pair_words import Lede, stem_of
+from ledeline.inference.checks.pair_words import Lede, form_of
 from ledeline.inference.checks.place_names import places_around, places_meant
 from ledeline.text.tokenizer import Tokenizer
 
@@ -48,11 +48,13 @@ class LedeVocabulary:
             for n, text in whole.items()
             if SMALL_NUMBERS.get(text.casefold(), 0) > 1
         }
-        self._names = {
-            n: text.casefold()
+        names = {
+            n: form_of(text)
             for n, text in whole.items()
             if len(text) >= _SHORTEST and text.istitle() and text.isalpha() and reads_as_name(text)
         }
+        self._names = {n: form.low for n, form in names.items()}
+        self._stems = {form.low: form.stem for form in names.values()}
         self._by_word, self._by_place = self._indexes()
 
     def _indexes(self) -> tuple[dict[str, set[int]], dict[str, set[int]]]:
@@ -62,7 +64,7 @@ class LedeVocabulary:
         numbers: dict[str, list[int]] = defaultdict(list)
         for n, low in self._names.items():
             numbers[low].append(n)
-            for word in (low, stem_of(low), *short_forms().get(low, ())):
+            for word in (low, self._stems[low], *short_forms().get(low, ())):
                 by_word[word].add(n)
             for place in places_meant(low):
                 by_place[place].add(n)

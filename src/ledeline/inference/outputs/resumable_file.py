@@ -99,7 +99,7 @@ class ResumableFile:
         if not self._size:
             data = self._format.header + data
         if self._descriptor is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._descriptor = os.open(self._path, flags, 0o666)
         rest = memoryview(data)
         try:
