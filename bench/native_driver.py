@@ -69,15 +69,30 @@ def build(
     *,
     main: Iterable[str] = ("driver.c", "dump.c", "run.c"),
     without: Sequence[str] = (),
+    engine: Sequence[Path] | None = None,
 ) -> Path:
-    """Compile a program of the engine; `more` flags go last, and `without` names flags to drop."""
+    """Compile a program of the engine; `more` flags go last, and `without` names flags to drop.
+
+    `engine` are its compiled files, if `compile_engine` made them before.
+    """
+    files = [*(engine or engine_sources()), *(DRIVER / name for name in main)]
     kept = [flag for flag in flags() if flag not in without]
-    files = [*engine_sources(), *(DRIVER / name for name in main)]
-    command = [compiler, *kept, *more, f"-I{NATIVE}", *map(str, files), "-o", str(to)]
-    done = subprocess.run([*command, "-lm", "-lpthread"], capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+    _compile([compiler, *kept, *more, *map(str, files), "-o", str(to), "-lm", "-lpthread"])
     return to
+
+
+def compile_engine(compiler: str, folder: Path, more: Sequence[str] = ()) -> list[Path]:
+    """Compile the engine alone, for several programs."""
+    folder.mkdir()
+    _compile([compiler, *flags(), *more, "-c", *map(str, engine_sources())], folder)
+    return sorted(folder.glob("*.o"))
+
+
+def _compile(command: list[str], folder: Path | None = None) -> None:
+    asked = [*command, f"-I{NATIVE}"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(asked)}\n{done.stderr}")
 
 
 def missing(*programs: str) -> str | None:

@@ -50,13 +50,12 @@ class Result(NamedTuple):
 def programs(folder: Path) -> dict[str, Path]:
     """The programs, built with sanitizers."""
     fuzz = ("fuzz.c", "run.c")
-    address = (*ADDRESS, *ADDRESS_ONLY)
+    address, hostile = (*ADDRESS, *ADDRESS_ONLY), (*ADDRESS, *ADDRESS_ONLY, "-DRANDOM_DRIVER")
+    build, engine = native_driver.build, native_driver.compile_engine("gcc", folder / "o", address)
     return {
-        "address": native_driver.build("gcc", folder / "address", address),
-        "thread": native_driver.build("gcc", folder / "thread", THREAD),
-        "fuzz": native_driver.build(
-            "gcc", folder / "fuzz", [*address, "-DRANDOM_DRIVER"], main=fuzz
-        ),
+        "address": build("gcc", folder / "address", address, engine=engine),
+        "thread": build("gcc", folder / "thread", THREAD),
+        "fuzz": build("gcc", folder / "fuzz", hostile, main=fuzz, engine=engine),
     }
 
 
@@ -65,17 +64,17 @@ def missing() -> str | None:
     return native_driver.cannot_link("gcc", *ADDRESS) or native_driver.cannot_link("gcc", *THREAD)
 
 
-def run_options(name: str, driver: Path, dump: Path, threads: int) -> Result:
-    """All options of the search, with the kinds of kernels in turn, but for the slowest."""
+def run_options(name: str, driver: Path, dump: Path, threads: int, number: int) -> Result:
+    """Options of the search, with the kinds of kernels in turn, but for the slowest."""
     began, findings, said = time.perf_counter(), 0, ""
     kinds = native_driver.kinds([str(driver)])
     kinds = kinds[1:] or kinds
-    for number, options in enumerate(OPTIONS):
-        kind = kinds[-1 - number % len(kinds)]
+    for turn, options in enumerate(OPTIONS[:number]):
+        kind = kinds[-1 - turn % len(kinds)]
         done = native_driver.run([str(driver)], dump, kind=kind, threads=threads, **options)
         findings += done.returncode != 0 or "Sanitizer" in done.stderr or not done.stdout
         said = said or ("" if done.returncode == 0 else done.stderr[:2000])
-    return Result(name, len(OPTIONS), findings, time.perf_counter() - began, said)
+    return Result(name, len(OPTIONS[:number]), findings, time.perf_counter() - began, said)
 
 
 def run_damaged(driver: Path, dump: Path, folder: Path) -> Result:
@@ -150,7 +149,9 @@ def run_extension(folder: Path) -> Result:
     )
 
 
-def run_all(ledes: Sequence[int], cases: int, seed: int, *, extension: bool) -> list[Result]:
+def run_all(
+    ledes: Sequence[int], threaded: int, cases: int, seed: int, *, extension: bool
+) -> list[Result]:
     """All of it, on some ledes of the golden file."""
     sources = golden.encoded(golden.ledes())
     with tempfile.TemporaryDirectory() as name:
@@ -158,8 +159,8 @@ def run_all(ledes: Sequence[int], cases: int, seed: int, *, extension: bool) -> 
         own = programs(folder)
         dump = golden.write_dump(folder / "dump", [sources[number] for number in ledes])
         found = [
-            run_options("options of the search, address", own["address"], dump, 1),
-            run_options("options of the search, thread", own["thread"], dump, 3),
+            run_options("options of the search, address", own["address"], dump, 1, len(OPTIONS)),
+            run_options("options of the search, thread", own["thread"], dump, 3, threaded),
             run_damaged(own["address"], dump, folder),
             run_fuzzer(own["fuzz"], cases, seed),
         ]
@@ -174,13 +175,15 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000, help="hostile models")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--extension", action="store_true", help="also the extension in Python")
-    quick.offer(parser, ledes=[480, 481], cases=300)
+    parser.set_defaults(threaded=len(OPTIONS))
+    quick.offer(parser, ledes=[480, 481], cases=300, threaded=3)
     options = parser.parse_args()
     print(f"{described()}\n")
     if reason := missing():
         print(f"0 runs: {reason}")
         return 0
-    results = run_all(options.ledes, options.cases, options.seed, extension=options.extension)
+    sizes = (options.ledes, options.threaded, options.cases, options.seed)
+    results = run_all(*sizes, extension=options.extension)
     print("| what | runs | findings | s |\n| --- | ---: | ---: | ---: |")
     for one in results:
         print(f"| {one.name} | {one.runs} | {one.findings} | {one.seconds:.1f} |")

@@ -35,61 +35,51 @@ def sources(tmp_path: Path) -> Path:
     return folder
 
 
-def installed(sources: Path, folder: Path, **environment: str) -> Path:
-    """Install into a new environment that borrows the packages ledeline needs -> its programs."""
+def run_pip(*arguments: str | Path, **environment: str) -> None:
+    """Run pip on what is here; nothing is fetched."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    environ = os.environ | environment
+    done = subprocess.run([*command, *options], env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def installed(given: Path, folder: Path, **environment: str) -> Path:
+    """Install sources or a wheel into a new environment, which borrows the other packages that
+    ledeline needs -> its programs."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
     where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     packages = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout[:-1])
     (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    command = [*pip, "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    ignored = ["--ignore-installed", sources]  # the one that is borrowed, too
-    done = subprocess.run(
-        [*command, *ignored], env=os.environ | environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    # The one that is borrowed is ignored.
+    run_pip("--python", python, "install", "--ignore-installed", given, **environment)
     return folder / "bin"
 
 
-@pytest.mark.parametrize(
-    ("environment", "built"),
-    [
-        pytest.param({}, True, marks=has_compiler, id="with a compiler"),
-        pytest.param({"CC": "no-such-compiler"}, False, id="without one"),
-    ],
-)
-def test_a_headline_from_a_new_environment(
-    sources: Path, tmp_path: Path, environment: dict[str, str], built: bool
-) -> None:
-    programs = installed(sources, tmp_path / "environment", **environment)
+def generated(programs: Path) -> subprocess.CompletedProcess[str]:
+    """A headline by the command; WordNet's lists, which are files, are there too."""
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    written = subprocess.run(
-        [programs / "ledeline", "generate", LEDE], capture_output=True, text=True, env=alone
-    )
-    if built:
-        assert (written.returncode, written.stdout, written.stderr) == (0, HEADLINE, "")
-    else:
-        assert (written.returncode, written.stdout) == (2, "")
-        assert written.stderr.startswith(NO_ENGINE)
-        assert written.stderr.count("\n") == 1
-    scored = [programs / "python", "-c", STEMS]  # with WordNet's lists, which are files
+    scored = [programs / "python", "-c", STEMS]
     assert subprocess.run(scored, capture_output=True, text=True, env=alone).stdout == "1.0\n"
+    command = [programs / "ledeline", "generate", LEDE]
+    return subprocess.run(command, capture_output=True, text=True, env=alone)
 
 
 @has_compiler
-def test_one_wheel_is_for_all_pythons(sources: Path, tmp_path: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
-    options = [
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "--wheel-dir",
-        tmp_path / "wheels",
-    ]
-    subprocess.run([*pip, *options, sources], check=True)
+def test_one_wheel_is_for_all_pythons_and_writes(sources: Path, tmp_path: Path) -> None:
+    run_pip("wheel", "--wheel-dir", tmp_path / "wheels", sources)
     (wheel,) = (tmp_path / "wheels").iterdir()
     assert "-cp311-abi3-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
         suffixes = {Path(name).suffix for name in archive.namelist()}
     assert suffixes.isdisjoint({".c", ".h"})
+    written = generated(installed(wheel, tmp_path / "environment"))
+    assert (written.returncode, written.stdout, written.stderr) == (0, HEADLINE, "")
+
+
+def test_without_a_compiler_a_sentence_says_what_is_missing(sources: Path, tmp_path: Path) -> None:
+    written = generated(installed(sources, tmp_path / "environment", CC="no-such-compiler"))
+    assert (written.returncode, written.stdout) == (2, "")
+    assert written.stderr.startswith(NO_ENGINE)
+    assert written.stderr.count("\n") == 1
