@@ -22,6 +22,8 @@ newsroom: $(VENV)/.installed
 
 # A process a core, each with one thread, for products as small as those of tests only wait for others.
 # Files keep their order (tests/conftest.py): the longest come first. TESTS=... runs a part.
+# Compiled modules are kept, for tests start hundreds of programs.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
