@@ -150,6 +150,34 @@ for ending in ("jsonl", "csv", "tsv", "csv.gz"):
 assert len((folder / "stories.jsonl").read_text().splitlines()) == 5
 """
 
+MODELS = """
+import json
+
+from ledeline.core.errors import ModelError
+from ledeline.core.extras import MissingExtraError
+from ledeline.core.shipped import SHIPPED
+from ledeline.model.format.model_summary import named_models, summarize_model
+
+(shipped,) = [one for one in named_models() if one.name == "shipped"]
+assert shipped.summary.system == "EncDec+sGate+SPM", shipped
+for path in SHIPPED.iterdir():
+    (folder / path.name).write_bytes(path.read_bytes()[:1000])
+try:
+    summarize_model(folder)
+except ModelError as error:
+    assert "model.safetensors cannot be read" in str(error), error
+else:
+    raise AssertionError("a damaged file was not refused")
+about = json.loads((folder / "model.json").read_text()) | {"version": 3, "system": "seass"}
+(folder / "model.json").write_text(json.dumps(about))
+try:
+    summarize_model(folder)
+except MissingExtraError as error:
+    assert "a model of the system seass needs" in str(error), error
+else:
+    raise AssertionError("a system that is not there was summarized")
+"""
+
 PARQUET = """
 from ledeline.corpus.table_writer import write_table
 
@@ -164,8 +192,8 @@ else:
 
 @pytest.mark.parametrize(
     "work",
-    [TOKENIZER, TABLES, PAIRS, HEADLINES, SYNTH, PARQUET],
-    ids=["tokenizer", "tables", "pairs", "headlines", "synth", "parquet"],
+    [TOKENIZER, TABLES, PAIRS, HEADLINES, SYNTH, MODELS, PARQUET],
+    ids=["tokenizer", "tables", "pairs", "headlines", "synth", "models", "parquet"],
 )
 def test_text_is_read_and_written_without(work: str, tmp_path: Path) -> None:
     place = f"from pathlib import Path\nfolder = Path({str(tmp_path)!r})\n"

@@ -5,7 +5,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS, EngineConfig
+from ledeline.config.engine_systems import EngineConfig
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.toml import load
 from ledeline.core.errors import LedelineError
@@ -13,8 +13,8 @@ from ledeline.core.shipped import model_folder
 from ledeline.model.format.description import (
     RENAMED,
     SYSTEM,
-    VERSION,
     WEIGHTS,
+    is_known_to_engine,
     read_description,
     title,
 )
@@ -68,20 +68,11 @@ def read_engine_bundle(name: Path | str) -> EngineBundle | None:
     folder = model_folder(name)
     try:
         about = read_description(folder)
-        return _read(folder, about) if _is_known(about) else None
+        return _read(folder, about) if is_known_to_engine(about) else None
     except LedelineError as error:
         from ledeline.core.installed_models import explain_installed
 
         raise explain_installed(folder, error) from None
-
-
-def _is_known(about: dict[str, Any]) -> bool:
-    """Whether the engine knows the system, its add-ons, and what its searches add."""
-    if about.get("extractive") is not None:
-        return False
-    if about["version"] < VERSION:  # which had EncDec alone
-        return True
-    return about["system"] in ENGINE_SYSTEMS and set(about.get("addons", [])) <= set(ENGINE_ADDONS)
 
 
 def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:

@@ -138,6 +138,8 @@ def _entry(name: str, entry: Any, num_bytes: int) -> tuple[str, tuple[int, ...],
     if dtype not in list(SIZES):
         raise _Damage(f"{own} has the type {_told(dtype)}, which is none of {', '.join(SIZES)}")
     are_sizes = all(type(one) is int and 0 <= one <= num_bytes for one in (*shape, begin, end))
+    if type(end) is int and end > num_bytes:
+        raise _Damage(f"it ends after {num_bytes} bytes of values, but {own} ends at {end}")
     if len(shape) > _MAX_DIMENSIONS or not are_sizes:
         raise _Damage(f"{own} has the shape {_told(shape)} at {_told(begin)} to {_told(end)}")
     if end - begin != math.prod(shape) * SIZES[dtype]:

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.section import BadValue
 from ledeline.core.errors import ModelError, NewerModelError
@@ -87,6 +88,15 @@ def read_description(folder: Path) -> dict[str, Any]:
     if "extractive" in about:
         about["extractive"] = _read_extractive(path, about["extractive"])
     return about
+
+
+def is_known_to_engine(about: dict[str, Any]) -> bool:
+    """Whether the engine knows the system, its add-ons, and what its searches add."""
+    if about.get("extractive") is not None:
+        return False
+    if about["version"] < VERSION:  # which had EncDec alone
+        return True
+    return about["system"] in ENGINE_SYSTEMS and set(about.get("addons", [])) <= set(ENGINE_ADDONS)
 
 
 def _read_extractive(path: Path, values: Any) -> ExtractiveWeights:

@@ -1,23 +1,31 @@
-"""What a model is, read from its folder without its weights; and all models that have a name."""
+"""What a model is, read from its folder without its weights; and all models that have a name.
 
+Models that the engine knows are summarized without torch.
+"""
+
+import json
+import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ledeline import __version__
+from ledeline.config.engine_systems import EngineConfig
+from ledeline.config.toml import load
 from ledeline.core import shipped
 from ledeline.core.errors import LedelineError, ModelError
+from ledeline.core.extras import needed_by
 from ledeline.core.installed_models import InstalledModel, installed_models, refuse_unusable
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.model.format.description import (
     CARD,
+    RENAMED,
     SYSTEM,
     WEIGHTS,
     Storage,
+    is_known_to_engine,
     read_description,
     title,
 )
-from ledeline.model.format.model_folder import read_system
-from ledeline.model.format.weights import count_weights
 from ledeline.text.subwords import FILES as SUBWORD_FILES
 
 
@@ -51,13 +59,38 @@ def summarize_model(folder: Path) -> ModelSummary:
             raise ModelError(f"{folder} has no {name}")
     storage: Storage = about.get("weights", "float32")
     return ModelSummary(
-        title(read_system(folder).name, about.get("extractive")),
+        title(_system_name(folder, about), about.get("extractive")),
         count_weights(folder / f"{WEIGHTS}.safetensors", storage),
         sum(path.stat().st_size for path in folder.iterdir()),
         storage,
         about["profile"],
         first_line(folder / CARD),
     )
+
+
+def _system_name(folder: Path, about: dict[str, Any]) -> str:
+    """The system with its add-ons, as its configuration names them."""
+    if is_known_to_engine(about):
+        return load(EngineConfig, folder / SYSTEM, renamed=RENAMED, quiet=True).name
+    with needed_by(f"a model of the system {about['system']}", "train"):
+        from ledeline.model.format.model_folder import read_system
+
+        return read_system(folder).name
+
+
+def count_weights(path: Path, storage: Storage) -> int:
+    """How many weights a file has; only its header is read."""
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(min(size, path.stat().st_size)))
+        shapes = {name: one["shape"] for name, one in header.items() if name != "__metadata__"}
+        is_scale = {name for name in shapes if storage == "int8" and name.endswith(".scale")}
+        return sum(math.prod(shape) for name, shape in shapes.items() if name not in is_scale)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ModelError(f"{path} cannot be read: its header is damaged") from None
 
 
 def first_line(card: Path) -> str:

@@ -14,13 +14,12 @@ it gets exactly the stored levels and scales, because both have a scale for the 
 | `decoder.attention.bilinear` | (1, K): the engine multiplies by the transpose |
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
@@ -55,20 +54,6 @@ def read_weights(path: Path, like: Weights, storage: Storage, layouts: Layouts) 
         if not one.isfinite().all():
             raise ModelError(f"{path} is damaged: {name} has weights that are not finite numbers")
     return weights
-
-
-def count_weights(path: Path, storage: Storage) -> int:
-    """How many weights a file has; only its header is read."""
-    try:
-        with safe_open(path, "pt") as file:
-            shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path} cannot be read: {error}") from None
-    return sum(
-        math.prod(shape)
-        for name, shape in shapes.items()
-        if storage != "int8" or not name.endswith(_SCALE)
-    )
 
 
 # --- between weights and what is stored -----------------------------------------------------------
