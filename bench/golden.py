@@ -2,11 +2,12 @@
 
     python bench/golden.py write    # once more, after the order of a sum has changed
     python bench/golden.py check
-    python bench/golden.py check --arm
+    python bench/golden.py check --on aarch64
+    python bench/golden.py check --on windows
 
 The bundled model in int8 writes, and the bundled verifier judges. The file holds what was found;
 every kind of kernels, every size of batch and any number of threads must find the same. With
-`--arm` the engine is compiled for aarch64 and runs under QEMU, some ledes in each process.
+`--on` the engine is compiled for another system, without Python, and runs under QEMU or Wine.
 """
 
 import argparse
@@ -232,15 +233,19 @@ def check(every: int) -> int:
     return wrong
 
 
-ARM: Final = ("aarch64-linux-gnu-gcc", "qemu-aarch64")  # the compiler, and what runs its programs
-LEDES_AT_ONCE: Final = 10  # in a process under QEMU
+ELSEWHERE: Final = {  # the compiler for a system, and what runs its programs
+    "aarch64": ("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+    "windows": ("x86_64-w64-mingw32-gcc", "wine"),
+}
+LEDES_AT_ONCE: Final = 10  # in a process
 
 
-def check_arm(every: int, folder: Path) -> int:
-    """The same for aarch64: how many ledes differ; portable C, which is slow, takes a tenth."""
-    driver = [ARM[1], str(native_driver.build(ARM[0], folder / "driver", ["-static"]))]
+def check_elsewhere(system: str, every: int, folder: Path) -> int:
+    """How many ledes differ on another system; portable C, which is slow, finds a tenth of them."""
+    compiler, runner = ELSEWHERE[system]
+    driver = [runner, str(native_driver.build(compiler, folder / "driver.exe", ["-static"]))]
     sources, wanted, wrong = encoded(ledes()), read(), 0
-    print("| kernels, aarch64 | ledes | others | s |\n| --- | ---: | ---: | ---: |")
+    print(f"| kernels, {system} | ledes | others | s |\n| --- | ---: | ---: | ---: |")
     for kind in native_driver.kinds(driver):
         began = time.perf_counter()
         numbers = range(0, NUM_LEDES, every * (10 if kind == "portable" else 1))
@@ -268,7 +273,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=["write", "check"], default="check")
     parser.add_argument("--every", type=int, default=5, help="check only every so many ledes")
-    parser.add_argument("--arm", action="store_true", help="for aarch64, under QEMU")
+    parser.add_argument("--on", choices=ELSEWHERE, help="another system")
     quick.offer(parser, every=250)
     options = parser.parse_args()
     if options.what == "write":
@@ -276,12 +281,12 @@ def main() -> int:
         print(f"{FILE.name}: {NUM_LEDES} ledes, {FILE.stat().st_size} bytes")
         return 0
     print(f"{described()}\n")
-    if not options.arm:
+    if options.on is None:
         return 1 if check(options.every) else 0
-    if reason := native_driver.missing(*ARM):
+    if reason := native_driver.missing(*ELSEWHERE[options.on]):
         raise SystemExit(reason)
     with tempfile.TemporaryDirectory() as folder:
-        return 1 if check_arm(options.every, Path(folder)) else 0
+        return 1 if check_elsewhere(options.on, options.every, Path(folder)) else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Each test is skipped where its compiler or QEMU is missing.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ sys.path.append(str(ROOT / "bench"))
 import golden
 import native_driver
 
-ARM, WINDOWS = "aarch64-linux-gnu-gcc", "x86_64-w64-mingw32-gcc"
+(ARM, QEMU), (WINDOWS, WINE) = golden.ELSEWHERE["aarch64"], golden.ELSEWHERE["windows"]
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 LEDES = (3, 190, 333, 480, 481, 482, 483, 484, 486, 488, 490)  # of the golden file, most are short
 SHORT = (480, 481, 483)
@@ -65,13 +66,13 @@ def arm(folder: Path) -> Path:
     return native_driver.build(ARM, folder / "arm", ["-static", *WARNINGS])
 
 
-@needs(ARM, "qemu-aarch64")
+@needs(ARM, QEMU)
 class TestArm:
     @pytest.mark.parametrize(("kind", "ledes"), [("dotprod", LEDES[:9]), ("portable", SHORT)])
     def test_it_has_the_bits_of_x86(
         self, arm: Path, folder: Path, kind: str, ledes: tuple[int, ...]
     ) -> None:
-        assert finds_the_golden_file(["qemu-aarch64", str(arm)], folder, ledes, kind=kind)
+        assert finds_the_golden_file([QEMU, str(arm)], folder, ledes, kind=kind)
 
     @pytest.mark.parametrize(
         ("processor", "kinds"),
@@ -80,14 +81,23 @@ class TestArm:
     def test_without_dot_products_it_is_portable(
         self, arm: Path, processor: str, kinds: list[str]
     ) -> None:
-        assert native_driver.kinds(["qemu-aarch64", "-cpu", processor, str(arm)]) == kinds
+        assert native_driver.kinds([QEMU, "-cpu", processor, str(arm)]) == kinds
+
+
+@pytest.fixture(scope="module")
+def exe(folder: Path) -> Path:
+    return native_driver.build(WINDOWS, folder / "driver.exe", ["-static", *WARNINGS])
 
 
 @needs(WINDOWS)
 class TestWindows:
-    def test_the_engine_compiles_without_warnings(self, folder: Path) -> None:
-        program = native_driver.build(WINDOWS, folder / "driver.exe", ["-static", *WARNINGS])
-        assert program.read_bytes()[:2] == b"MZ"
+    def test_the_engine_compiles_without_warnings(self, exe: Path) -> None:
+        assert exe.read_bytes()[:2] == b"MZ"
+
+    @needs(WINE)
+    def test_it_has_the_same_bits(self, exe: Path, folder: Path) -> None:
+        env = {**os.environ, "WINEPREFIX": str(folder / "wine"), "WINEDEBUG": "-all"}
+        assert finds_the_golden_file([WINE, str(exe)], folder, LEDES, env=env)
 
     def test_what_needs_python_compiles_beside_its_headers(self, tmp_path: Path) -> None:
         """The headers are those of this machine; all that Windows lacks of them is one file."""

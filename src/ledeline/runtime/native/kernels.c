@@ -12,6 +12,10 @@
 #elif defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
 #define ARM 1
 #include <arm_neon.h>
+/* Clang before 16 has these products only where all of the program may use them. */
+#if !defined(__clang__) || __clang_major__ >= 16 || defined(__ARM_FEATURE_DOTPROD)
+#define DOTPROD 1
+#endif
 #if defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -118,7 +122,7 @@ END_TARGET
 
 #endif
 
-#ifdef ARM
+#ifdef DOTPROD
 BEGIN_TARGET("arch=armv8.2-a+dotprod")
 #define NAME(name) JOIN(dotprod, name)
 #define KIND_NAME "dotprod"
@@ -141,7 +145,7 @@ static int has_avxvnni(void) {
 }
 #endif
 
-#ifdef ARM
+#ifdef DOTPROD
 static int has_dotprod(void) {
 #if defined(__linux__)
     return (getauxval(AT_HWCAP) >> 20 & 1) != 0; /* ASIMDDP */
@@ -175,7 +179,7 @@ const Kernels *kernels_of(Kind kind) {
     if (kind == KIND_AVX512 && avx512) return &avx512_kernels;
     if (kind == KIND_VNNI && avx512 && __builtin_cpu_supports("avx512vnni")) return &vnni_kernels;
 #endif
-#ifdef ARM
+#ifdef DOTPROD
     if (kind == KIND_DOTPROD && has_dotprod()) return &dotprod_kernels;
 #endif
     return NULL;
