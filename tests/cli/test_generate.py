@@ -66,7 +66,6 @@ class Headliner:
 
 module = types.ModuleType("ledeline.inference.headliner")
 module.Options, module.Headliner = Options, Headliner
-module.MAX_CHUNK_SIZE = 2048
 sys.modules["ledeline.inference.headliner"] = module
 
 if "SHOW_MODULES" in os.environ:

@@ -21,7 +21,7 @@ from ledeline.corpus.inputs import FileInput, Input, StreamInput, TextInput
 from ledeline.corpus.records import InputLayout, Record, text_record
 from ledeline.corpus.table_writer import write_table
 from ledeline.inference import generate as generation
-from ledeline.inference.generate import MAX_CHUNK_SIZE, GenerateResult, generate, growing_chunks
+from ledeline.inference.generate import CHUNK_GROWTH, GenerateResult, generate, growing_chunks
 from ledeline.inference.headline import Candidate, Headline, HeadlineWarning
 from ledeline.inference.outputs import RecordResult
 from ledeline.inference.outputs.line_formats import JsonLines, PlainLines
@@ -100,7 +100,7 @@ def written(folder: Path, name: str, data: str | bytes) -> Path:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fake, "first_chunk_size", 2)
-    monkeypatch.setattr(generation, "MAX_CHUNK_SIZE", 4)
+    monkeypatch.setattr(generation, "CHUNK_GROWTH", 2)
 
 
 # -- chunks -----------------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def some(number: int) -> Iterator[Record]:
 def test_windows_grow_to_a_bound_and_keep_the_order():
     got = list(growing_chunks(some(10_000), lambda: False, 64))
     sizes = [len(chunk) for chunk in got]
-    assert sizes[:6] == [64, 128, 256, 512, 1024, 2048]
-    assert max(sizes) == MAX_CHUNK_SIZE == 2048
+    assert sizes[:6] == [64, 128, 256, 512, 512, 512]
+    assert max(sizes) == CHUNK_GROWTH * 64
     assert [record.line for chunk in got for record in chunk] == list(range(1, 10_001))
 
 
@@ -474,7 +474,7 @@ def test_answers_that_are_written_are_given_up(tmp_path):
 
     run(written(tmp_path, "in.txt", "a b c\n" * 12_000), tmp_path / "out.txt", Counting())
     assert len(made) == 12_000
-    assert most <= 2 * MAX_CHUNK_SIZE
+    assert most <= 2 * CHUNK_GROWTH * 64
 
 
 # -- refusals ----------------------------------------------------------------------------------

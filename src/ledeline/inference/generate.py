@@ -14,7 +14,7 @@ from ledeline.corpus import InvalidRow
 from ledeline.corpus.inputs import Input
 from ledeline.corpus.records import Record
 from ledeline.inference.headline import Headline, HeadlineWarning
-from ledeline.inference.options import MAX_CHUNK_SIZE, Options
+from ledeline.inference.options import CHUNK_GROWTH, Options
 from ledeline.inference.outputs import Output, RecordResult
 from ledeline.inference.outputs.reporter import LimitedReporter
 
@@ -104,13 +104,14 @@ def write_results(
 def growing_chunks(
     records: Iterator[Record | InvalidRow], would_block: Callable[[], bool], size: int
 ) -> Iterator[list[Record | InvalidRow]]:
-    """Yield records in lists that double from this size on, as long as each takes little time.
+    """Yield records in lists that double from this size to eight times, if each takes little time.
 
     A list ends early if the next record has not arrived yet. If reading fails, the records before
     the failure are yielded first.
     """
     chunk: list[Record | InvalidRow] = []
     failure: LedelineError | None = None
+    largest = CHUNK_GROWTH * size
     try:
         for record in records:
             chunk.append(record)
@@ -120,7 +121,7 @@ def growing_chunks(
                 yield chunk
                 chunk = []
                 quick = time.monotonic() - began < SLOW_CHUNK_SECONDS
-                size = min(2 * size, MAX_CHUNK_SIZE) if full and quick else size
+                size = min(2 * size, largest) if full and quick else size
     except LedelineError as error:
         failure = error
     if chunk:

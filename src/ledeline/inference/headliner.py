@@ -23,8 +23,8 @@ from ledeline.inference.engine_model import EngineModel
 from ledeline.inference.engines import Bundle, choose_model, open_bundles
 from ledeline.inference.generation import Generation, GenerationModel
 from ledeline.inference.headline import Headline
+from ledeline.inference.options import CHUNK_GROWTH
 from ledeline.inference.options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
-from ledeline.inference.options import MAX_CHUNK_SIZE
 from ledeline.inference.options import Options as Options
 from ledeline.inference.source_text import SourceText, read_source_text
 
@@ -120,9 +120,10 @@ class Headliner:
 
     def _stream(self, remaining: Iterator[object], options: Options) -> Iterator[Headline]:
         size, first = self.first_chunk_size, 1
+        largest = CHUNK_GROWTH * size
         while chunk := list(islice(remaining, size)):
             yield from self.generate_batch(chunk, options, first=first)
-            first, size = first + len(chunk), min(2 * size, MAX_CHUNK_SIZE)
+            first, size = first + len(chunk), min(2 * size, largest)
 
     def generate_batch(
         self, texts: Sequence[object], options: Options = DEFAULT_OPTIONS, *, first: int = 1

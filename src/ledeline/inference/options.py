@@ -6,7 +6,7 @@ from ledeline.config.search import SearchConfig
 from ledeline.config.section import BadValue, at_least, between, section
 
 Rank: TypeAlias = Literal["support", "score"]
-MAX_CHUNK_SIZE: Final = 2048  # texts of a stream that are worked on at once
+CHUNK_GROWTH: Final = 8  # chunks of a stream double up to so many times the first
 
 
 @section

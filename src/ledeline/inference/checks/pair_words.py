@@ -16,7 +16,7 @@ from ledeline.text.function_words import FUNCTION_WORDS
 # A hyphen parts words, so that "ex-minister" has its "ex".
 _WORD: Final = lazy_pattern(r"(?:[^\W\d_]\.){2,}|[^\W_]+(?:[.,'’][^\W_]+)*")
 _OPENS_SENTENCE: Final = lazy_pattern(r"[.:!?;|\"“‘–—]|(?<!\w)'")
-_CACHE: Final = 2**17  # word forms in memory
+_CACHE: Final = 2**14  # word forms in memory: half a kilobyte each
 
 
 class WordForm(NamedTuple):
