@@ -34,7 +34,9 @@ _MODULES: Final = {  # the verbs, in the order of the help
     "synth": "prepare",
 }
 _OVERRIDDEN: Final = ("prepare", "train", "serve")  # which take --section.key=value
-_GC_THRESHOLD: Final = 50_000  # new objects before garbage is looked for; Python's own is 700
+# Verbs that often have little to do: where garbage is looked for rarely, they are a tenth faster.
+_SHORT: Final = ("generate", "check", "models", "score")
+_GC_THRESHOLD: Final = 50_000  # new objects before it is looked for; Python's own is 700
 
 
 class _LazyVerbs(Verbs):
@@ -46,6 +48,8 @@ class _LazyVerbs(Verbs):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The command of a verb, or None."""
+        if cmd_name in _SHORT:
+            gc.set_threshold(_GC_THRESHOLD)
         return _command(cmd_name) if cmd_name in _MODULES else None
 
 
@@ -72,9 +76,8 @@ def app() -> None:
 def main() -> None:
     """Run the command. A character that the terminal cannot show is printed as a question mark.
 
-    A short command is a sixth faster if garbage is looked for rarely, and not at all at the end.
+    Garbage is not looked for at the end, which takes a tenth of the time of a short command.
     """
-    gc.set_threshold(_GC_THRESHOLD)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
