@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import cycle, islice
 from operator import eq
 from pathlib import Path
 from threading import Lock, get_ident
@@ -234,6 +234,32 @@ def test_batches_are_shared_out_to_threads(model_folder: Path, threads, monkeypa
         headliner.generate_batch(texts, SHORT)
         assert least <= len(used) <= most
         assert (get_ident() in used) == (most == 1)
+
+
+@pytest.mark.parametrize(("number", "texts", "most"), [(2, 9, 2), (9, 2, 2), (9, 1, 1), (1, 9, 1)])
+def test_few_texts_have_a_thread_each(
+    model_folder: Path, threads, monkeypatch, number: int, texts: int, most: int
+) -> None:
+    """However many threads there are: a machine of many cores is not left idle."""
+    headliner, pools = Headliner.load(model_folder, device="cpu"), []
+    pool = EngineModel.pool
+    monkeypatch.setattr(
+        EngineModel, "pool", lambda *given: (pools.append(given[1]), pool(*given))[1]
+    )
+    threads(number)
+    headliner.generate_batch(list(islice(cycle(LEDES), texts)), SHORT)
+    assert pools == [most] * (most > 1)
+
+
+@pytest.mark.parametrize(
+    ("beam", "most"), [(1, 8), (20, 8), (32, 8), (64, 4), (200, 1), (10**6, 1)]
+)
+def test_large_beams_make_batches_smaller(model_folder: Path, beam: int, most: int) -> None:
+    """A hypothesis takes memory, whichever text it belongs to."""
+    headliner = Headliner.load(model_folder, device="cpu")
+    ledes, options = [SourceText("", ids=(5,))] * 40, Options(search=SearchConfig(beam=beam))
+    batches = headliner._batches(list(range(40)), ledes, options, 1)
+    assert max(map(len, batches)) == most
 
 
 class TestSeveralThreads:

@@ -23,6 +23,7 @@ class EngineModel:
     """Searches with all engines, and explains by the first."""
 
     on_cpu = True
+    min_texts_per_thread = 1  # a text is searched by one thread
 
     def __init__(self, engines: Sequence[Engine], rescorer: HypothesisRanker | None = None) -> None:
         self.engines, self.rescorer = tuple(engines), rescorer

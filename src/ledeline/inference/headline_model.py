@@ -38,6 +38,10 @@ class HeadlineModel(Protocol):
         """How many threads it may use at once."""
 
     @property
+    def min_texts_per_thread(self) -> int:
+        """How many texts are worth a thread of their own."""
+
+    @property
     def rescorer(self) -> HypothesisRanker | None:
         """What ranks once more what a search finds."""
 

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 # Texts of a stream are worked on in chunks: small ones first, for quick first headlines.
 FIRST_CHUNK_SIZES: Final = {"cpu": 64, "cuda": 512}
-MIN_SOURCES_PER_THREAD: Final = 1  # a source is searched by one thread
 # The batch size on a CPU is limited by memory: a hypothesis keeps its states for the verifier.
-_CPU_BATCH, _CPU_SUBWORDS = 8, 1024
+_CPU_BATCH, _CPU_SUBWORDS, _CPU_HYPOTHESES = 8, 1024, 256
 # The batch size on a GPU is limited by the scores of a step (half a gigabyte) and by the sub-words
 # of the sources (some 200 MB of states).
 _GPU_SCORES, _GPU_SUBWORDS = 2**27, 2**16
@@ -206,9 +205,8 @@ class Headliner:
     ) -> list[tuple[list[int], list[Headline | None]]]:
         """The headlines of each batch, with their rows; batches have similar lengths."""
         rows = sorted(range(len(ledes)), key=lambda row: -len(ledes[row].ids))
-        threads = self.num_threads
-        parallel = threads > 1 and len(rows) >= threads * MIN_SOURCES_PER_THREAD
-        batches = self._batches(rows, ledes, options, threads if parallel else 1)
+        threads = max(1, min(self.num_threads, len(rows) // self.min_texts_per_thread))
+        batches = self._batches(rows, ledes, options, threads)
 
         def run(batch: list[int]) -> list[Headline | None]:
             generation = self.begin([ledes[row] for row in batch], options)
@@ -216,7 +214,7 @@ class Headliner:
                 generation.advance()
             return generation.headlines
 
-        with self.pool(threads) if parallel else nullcontext() as pool:
+        with self.pool(threads) if threads > 1 else nullcontext() as pool:
             found = list(pool.map(run, batches) if pool else map(run, batches))
         return list(zip(batches, found, strict=True))
 
@@ -237,7 +235,8 @@ class Headliner:
     def _max_batch_size(self, longest: int, options: Options) -> int:
         """How many texts of this length are searched together by default."""
         if self.on_cpu:
-            return max(1, min(_CPU_BATCH, _CPU_SUBWORDS // max(1, longest)))
+            hypotheses = _CPU_HYPOTHESES // options.search.beam
+            return max(1, min(_CPU_BATCH, _CPU_SUBWORDS // max(1, longest), hypotheses))
         scores = _GPU_SCORES // (options.search.beam * self._tokenizer.vocabulary_size)
         return max(1, min(scores, _GPU_SUBWORDS // max(1, longest)))
 
@@ -250,6 +249,11 @@ class Headliner:
     def num_threads(self) -> int:
         """How many threads generate at once."""
         return self._model.model.num_threads
+
+    @property
+    def min_texts_per_thread(self) -> int:
+        """How many texts are worth a thread of their own."""
+        return self._model.model.min_texts_per_thread
 
     def pool(self, threads: int) -> "Executor":
         """Threads that each compute on one core; it must be shut down after use."""

@@ -25,6 +25,8 @@ _THREADS_LOCK: Final = Lock()
 class TorchModel:
     """Searches with a step model, and explains by a system."""
 
+    min_texts_per_thread = 4  # with fewer, threads share single products instead
+
     def __init__(
         self,
         step_model: StepModel[Any, Any],

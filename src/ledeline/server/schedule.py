@@ -300,8 +300,8 @@ class FairSchedule:
         limits = self._limits if first.options is not None else self._pair_limits
         room = max(1, min(limits.texts, limits.hypotheses // first.num_hypotheses))
         size = min(room, len(candidates))
-        if size >= num_idle * self._min_texts:
-            size = -(-size // num_idle)  # something for each thread
+        slices = max(1, min(num_idle, size // self._min_texts))  # something for each thread
+        size = -(-size // slices)
         longest = 1
         for number, one in enumerate(candidates[:size]):
             longest = max(longest, len(one.source.ids))

@@ -11,7 +11,7 @@ from ledeline.inference.checks.check import Check
 from ledeline.inference.checks.checker import Checker
 from ledeline.inference.checks.checking import Checking, PairText, read_pair
 from ledeline.inference.headline import Headline
-from ledeline.inference.headliner import MIN_SOURCES_PER_THREAD, Headliner
+from ledeline.inference.headliner import Headliner
 from ledeline.inference.options import Options
 from ledeline.inference.source_text import SourceText
 from ledeline.server.admission import AdmissionLimits, ServiceUnavailable
@@ -56,7 +56,7 @@ class HeadlineService:
             limits,
             batching.window_ms / 1000,
             4 * self._num_threads + 4,
-            MIN_SOURCES_PER_THREAD,
+            headliner.min_texts_per_thread,
             SliceLimits(batching.texts, _SUBWORDS["cpu"], _HYPOTHESES["cpu"]),  # checks run there
         )
         admission = AdmissionLimits(settings.limits.waiting, settings.limits.seconds)
