@@ -514,6 +514,15 @@ def test_wrong_usage(arguments: list[str]) -> None:
     assert b"Traceback" not in shown.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
+def test_a_beam_that_does_not_fit_into_memory_is_one_sentence() -> None:
+    words = [sys.executable, "-m", "ledeline", "generate", "--beam", "1000000", "Rain fell."]
+    shell = ["bash", "-c", 'ulimit -v 3000000 && exec "$@"', "bash", *words]
+    shown = subprocess.run(shell, capture_output=True, text=True)
+    sentence = "ledeline: beam 1000000 for 1 text does not fit into memory\n"
+    assert (shown.returncode, shown.stdout, shown.stderr) == (2, "", sentence)
+
+
 def test_a_closed_standard_input() -> None:
     shell = ["bash", "-c", '"$@" <&-', "bash", *COMMAND]
     shown = subprocess.run(shell, capture_output=True, env=ENVIRONMENT)

@@ -53,6 +53,8 @@ class Verbs(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader is gone
             raise click.exceptions.Exit(0) from None
+        except MemoryError as error:
+            leave(str(error) or "there is not enough memory for this", 2)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             leave(f"{place}{error.strerror or error}", 2)

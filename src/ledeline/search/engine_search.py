@@ -39,14 +39,18 @@ class EngineSearch:
         keep_states: int = 0,
     ) -> None:
         models = [engine.native for engine in engines]
-        self._native: Any = extension().Search(
-            models[0] if len(models) == 1 else models,
-            list(sources),
-            **_native_options(config),
-            keep_states=keep_states > 0,
-            max_states=keep_states,
-            forbidden=forbidden,
-        )
+        try:
+            self._native: Any = extension().Search(
+                models[0] if len(models) == 1 else models,
+                list(sources),
+                **_native_options(config),
+                keep_states=keep_states > 0,
+                max_states=keep_states,
+                forbidden=forbidden,
+            )
+        except MemoryError:
+            texts = f"{len(sources)} text" + "s" * (len(sources) != 1)
+            raise MemoryError(f"beam {config.beam} for {texts} does not fit into memory") from None
 
     @property
     def running(self) -> bool:
