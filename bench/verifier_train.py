@@ -29,7 +29,7 @@ from torch.nn import functional
 import quick
 from ledeline.corpus import Pair
 from ledeline.corpus.tables import read_table
-from ledeline.inference.checks.checker import bundled_engine
+from ledeline.inference.checks.checker import bundled_generator
 from ledeline.inference.checks.verifier_folder import write_verifier
 from ledeline.model.verifier import Judgement, Verifier, VerifierBatch, VerifierShape
 from ledeline.text.tokenizer import Tokenizer
@@ -205,7 +205,7 @@ def read_changed(options: Any, tokenizer: Tokenizer) -> list[ChangedPair]:
     pairs: list[ChangedPair] = []
     for start in range(0, len(ledes), CHANGED_AT_ONCE):
         some = ledes[start : start + CHANGED_AT_ONCE]
-        pairs += changed_pairs(some, bundled_engine(), tokenizer, start)
+        pairs += changed_pairs(some, bundled_generator().engine, tokenizer, start)
         print(f"\r{start + len(some):,} of {len(ledes):,} ledes changed", end="", flush=True)
     print(f": {len(pairs):,} pairs")
     return pairs
@@ -216,7 +216,7 @@ def read_labelled(options: Any, tokenizer: Tokenizer) -> dict[str, list[Group]]:
     found = find(load(options.labels, ["train", "tune"]), options.pairs)
     groups = labelled_groups(
         found.items,
-        bundled_engine(),
+        bundled_generator().engine,
         tokenizer,
         lambda number: print(f"\r{number:,} ledes", end="", flush=True),
     )

@@ -10,7 +10,7 @@ import torch
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.core.steps import run_steps
-from ledeline.inference.checks.checker import VERIFIER, bundled_engine
+from ledeline.inference.checks.checker import VERIFIER, bundled_generator
 from ledeline.inference.checks.followed import AskedIds, follow
 from ledeline.inference.checks.verifier_folder import read_verifier
 from ledeline.model.verifier import Judgement, PairView, Verifier, VerifierBatch, VerifierShape
@@ -156,7 +156,7 @@ def bundled_views() -> list[GeneratorView]:
         AskedIds(ids(one.lede), [ids(one.headline), ids(other.headline), ids("Rain falls")])
         for one, other in zip(stories, stories[1:] + stories[:1], strict=True)
     ]
-    return run_steps(follow(bundled_engine(), asked))
+    return run_steps(follow(bundled_generator().engine, asked))
 
 
 def test_the_bundled_one_is_that_of_pytorch(bundled_views: list[GeneratorView]) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ledeline.core.steps import run_steps
-from ledeline.inference.checks.checker import bundled_engine
+from ledeline.inference.checks.checker import bundled_generator
 from ledeline.inference.checks.followed import AskedIds, follow
 from ledeline.model.verifier import Verifier, VerifierBatch, VerifierShape
 from ledeline.runtime.tensor_file import StoredTensor
@@ -26,7 +26,7 @@ def test_the_view_of_pytorch_is_that_of_the_engine() -> None:
     tokenizer = Tokenizer.load("shipped")
     ids = [tokenizer.encode(tokenizer.headline_words(one)) for one in HEADLINES]
     asked = AskedIds(tokenizer.encode(tokenizer.words(LEDE)), ids)
-    (view,) = run_steps(follow(bundled_engine(), [asked]))
+    (view,) = run_steps(follow(bundled_generator().engine, [asked]))
     seen = seen_by_torch(view)
     longest = max(map(len, ids))
     assert seen.source.tolist() == list(asked.source)

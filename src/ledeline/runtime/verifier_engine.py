@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ledeline.core.errors import ModelError
 from ledeline.runtime.cpu import chosen_kind
-from ledeline.runtime.engine import EnginePrecision
+from ledeline.runtime.engine import Engine, EnginePrecision
 from ledeline.runtime.extension import extension
 from ledeline.runtime.tensor_file import Tensors
 
@@ -56,10 +56,15 @@ class VerifierEngine:
         kind: str | None = None,
     ) -> None:
         int8, own = precision == "int8", kind or chosen_kind()
+        self._generator = shape["vocabulary"], shape["generator_size"]
         try:
             self._native: Any = extension().Verifier(tensors, dict(shape), int8, own)
         except (ValueError, OverflowError) as error:
             raise ModelError(f"{path or 'the verifier'} is damaged: {error}") from None
+
+    def knows(self, generator: Engine) -> bool:
+        """Whether it can judge what this generator sees, by its sizes."""
+        return self._generator == (generator.vocabulary, generator.size)
 
     def judge(self, view: GeneratorView) -> VerifierSays:
         """Judge the headlines of a lede."""

@@ -8,13 +8,13 @@ import json
 import pytest
 import torch
 
-from ledeline.core.errors import ArgumentError
+from ledeline.core.errors import ArgumentError, ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.core.steps import run_steps
 from ledeline.inference.checks import checker as module
 from ledeline.inference.checks.calibration import Calibration, log_odds
 from ledeline.inference.checks.check import Check
-from ledeline.inference.checks.checker import VERIFIER, Checker, bundled_engine
+from ledeline.inference.checks.checker import VERIFIER, Checker, bundled_generator
 from ledeline.inference.checks.doubt import DOUBT_KINDS, Doubt
 from ledeline.inference.checks.rules import rule_doubts
 from ledeline.inference.checks.spans import verifier_doubts
@@ -49,7 +49,17 @@ def bundle():
 def made(bundle, **changes):
     """The bundled checker with another calibration."""
     calibration = bundle.calibration._replace(**changes)
-    return Checker(bundled_engine(), Tokenizer.load(SHIPPED), bundle.verifier, calibration)
+    return Checker(
+        bundled_generator().engine, Tokenizer.load(SHIPPED), bundle.verifier, calibration
+    )
+
+
+def test_a_model_of_other_sizes_is_refused(monkeypatch):
+    """Where its model.json says that the verifier knows it."""
+    bundled = bundled_generator()
+    monkeypatch.setattr(bundled.engine, "size", 16)
+    with pytest.raises(ModelError, match=r"other sizes .* model\.json says check"):
+        Checker.load(bundled)
 
 
 def assert_near(found, expected):

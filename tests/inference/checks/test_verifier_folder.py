@@ -8,7 +8,7 @@ import torch
 
 from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
-from ledeline.inference.checks.checker import VERIFIER, Checker, bundled_engine
+from ledeline.inference.checks.checker import VERIFIER, Checker, bundled_generator
 from ledeline.inference.checks.verifier_folder import (
     read_verifier,
     verifier_checksum,
@@ -38,7 +38,7 @@ def changed(folder, **changes):
 
 def checks_of(bundle):
     """What a checker with this verifier says of some pairs."""
-    return Checker(bundled_engine(), Tokenizer.load(SHIPPED), *bundle).check_batch(PAIRS)
+    return Checker(bundled_generator().engine, Tokenizer.load(SHIPPED), *bundle).check_batch(PAIRS)
 
 
 def test_it_is_small():

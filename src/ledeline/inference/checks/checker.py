@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 
-from ledeline.core.errors import ArgumentError
+from ledeline.core.errors import ArgumentError, ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.core.steps import Steps, run_steps
 from ledeline.inference.checks.calibration import Calibration
@@ -59,7 +59,13 @@ class Checker:
         It needs the bundled model, and loads it unless it is given.
         """
         engine, tokenizer = generator or bundled_generator()
-        return cls(engine, tokenizer, *_bundled_verifier())
+        verifier, calibration = _bundled_verifier()
+        if not verifier.knows(engine):
+            raise ModelError(
+                "the model has other sizes than the bundled one, which the verifier knows, but its "
+                "model.json says check; remove that, or use --no-check"
+            )
+        return cls(engine, tokenizer, verifier, calibration)
 
     def check(self, lede: str, headline: str) -> Check:
         """How far a lede supports a headline."""
@@ -204,11 +210,6 @@ def bundled_generator() -> BundledGenerator:
     bundle = read_engine_bundle(SHIPPED)
     assert bundle is not None
     return BundledGenerator(bundle.model.engine("int8"), bundle.tokenizer)
-
-
-def bundled_engine() -> Engine:
-    """The same without its tokenizer."""
-    return bundled_generator().engine
 
 
 @lru_cache(maxsize=1)

@@ -77,9 +77,12 @@ def read_description(folder: Path) -> dict[str, Any]:
         )
     if storage not in STORAGES[version]:
         raise ModelError(f"{path} is damaged: version {version} has no weights in {storage}")
+    addons = about.get("addons", [])
+    if not isinstance(addons, list):
+        raise ModelError(f"{path} is damaged: addons is {addons!r}, not a list of names")
     if version == VERSION:
         _refuse_unknown(path, "system", [about.get("system")], SYSTEM_NAMES)
-        _refuse_unknown(path, "add-on", about.get("addons", []), ADDON_NAMES)
+        _refuse_unknown(path, "add-on", addons, ADDON_NAMES)
     blocked = about.get("block_ngrams", 0)
     if type(blocked) is not int or blocked < 0:
         raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
