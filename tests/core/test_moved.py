@@ -1,7 +1,9 @@
 """Old names of modules work for one version, and say the new one."""
 
 import importlib
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,17 @@ def test_an_old_name_gives_the_module_and_warns(
     with pytest.warns(RenamedWarning, match=rf"ledeline\.{old} is called ledeline\.{new} now"):
         found = importlib.import_module(f"ledeline.{old}")
     assert found is importlib.import_module(f"ledeline.{new}")
+
+
+def test_the_changelog_names_modules_that_exist() -> None:
+    root = Path(__file__).parents[2]
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    table = text[text.index("Renamed modules of") : text.index("Renamed in Python.")]
+    named = re.findall(r"→\s+`([^`]+)`", table)
+    assert len(named) > 100
+    for name in (one for names in named for one in re.split(r",\s*", names)):
+        path = root / "src/ledeline" / name.strip().replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").exists(), name
 
 
 def test_other_names_are_not_there() -> None:

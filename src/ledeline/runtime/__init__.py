@@ -1,1 +1,1 @@
-"""The CPU engine: a system arranged for writing headlines fast, and its loops in C."""
+"""The engine that writes headlines on a CPU. What it computes is in C, in `native/`."""
