@@ -131,3 +131,14 @@ def test_ids_are_sorted_and_the_same_each_time(tokenizer):
     first = vocabulary.forbidden(MILLIONS)
     vocabulary.forbidden("Boris Johnson, 2, is in Texas.")
     assert vocabulary.forbidden(MILLIONS) == first == sorted(set(first))
+
+
+@pytest.mark.parametrize(
+    "lede",
+    ["a" * 10**6, "." * 10**6, "1" * 10**5, "1," * 10**5, "$" + "9" * 400 + " million were lost."],
+    ids=["letters", "full stops", "digits", "groups", "an amount"],
+)
+def test_long_words_take_no_longer_than_others(lede, can_write):
+    """Each once took minutes, or had no finite value."""
+    assert can_write(lede, "one")
+    assert not can_write(lede, "62")

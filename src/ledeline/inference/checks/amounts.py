@@ -133,6 +133,7 @@ _SETS: Final = {
     "dozen": 12,
     "single": 1,
 }
+_MOST: Final = 1e300  # hundreds of digits are one number, and a finite one
 _PARTS: Final = {"third": 3, "quarter": 4, "fifth": 5, "half": 2, "halve": 2, "fourth": 4}
 
 
@@ -214,7 +215,7 @@ def _amount(match: re.Match[str], text: str) -> Amount | None:
             value, unit = 25.0, "quarter"
         else:
             value, unit = (2.0 if word.startswith("double") else 3.0), "x"
-    value *= factor
+    value = min(value * factor, _MOST)
     currency = part["currency"]
     if part["percent"]:
         unit = "%"

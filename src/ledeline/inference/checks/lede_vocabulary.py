@@ -21,7 +21,7 @@ from ledeline.inference.checks.place_names import places_around, places_meant
 from ledeline.text.tokenizer import Tokenizer
 
 _DIGIT: Final = lazy_pattern(r"\d")
-_DIGITS: Final = lazy_pattern(r"[\w.,]*\d[\w.,]*")
+_FIGURES: Final = lazy_pattern(r"[\w.,]+")
 _CONTINUED: Final = "@@"
 _SCALES: Final = (
     (1e3, ("k",)),
@@ -85,7 +85,7 @@ class LedeVocabulary:
     # --- numbers --------------------------------------------------------------------------------
 
     def _allowed_digits(self, lede: Lede) -> set[int]:
-        written = set(_DIGITS.findall(lede.text))
+        written = {one for one in _FIGURES.findall(lede.text) if _DIGIT.search(one)}
         written.update(chain.from_iterable(map(_forms, lede_amounts(lede).amounts)))
         if any(low.startswith(("covid", "coronavirus")) for low in lede.lows):
             written.add("Covid-19")
