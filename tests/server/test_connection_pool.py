@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from ledeline.server import connection_pool
-from ledeline.server.addresses import caller_network, ip_address
+from ledeline.server.addresses import caller_network, ip_address, is_this_machine
 from ledeline.server.connection_pool import ByteBudget, ConnectionPool
 
 
@@ -202,3 +202,20 @@ def test_what_stands_for_a_caller(address: str | None, network: str) -> None:
 
 def test_a_zone_is_no_place_for_a_text() -> None:
     assert str(ip_address("fe80::1%\x1b[31m")) == "fe80::1"
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.4", False),
+        ("desk.example", False),
+    ],
+)
+def test_whom_an_address_lets_in(host: str, ours: bool) -> None:
+    assert is_this_machine(host) is ours

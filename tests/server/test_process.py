@@ -126,6 +126,7 @@ WRONG = [
     ("server.prot", 1, "server.prot = 1: no such key; did you mean server.port?"),
     ("limits.beam", 0, "limits.beam = 0: must be at least 1"),
     ("server.port", 70000, "server.port = 70000: must be at most 65535"),
+    ("server.host", '""', 'server.host = "": must not be empty'),
     ("server.prefix", '"desk"', 'server.prefix = "desk": must begin with /'),
     ("limits.seconds", 0, "limits.seconds = 0.0: must be above 0"),
     ("batching.window_ms", -1, "batching.window_ms = -1.0: must be at least 0"),

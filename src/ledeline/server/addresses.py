@@ -18,6 +18,12 @@ def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | Non
     return address
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether only this machine reaches a server that listens there."""
+    address = ip_address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
 def caller_network(text: str | None) -> str:
     """What stands for one caller: its IPv4 address, or the /64 network of its IPv6 address."""
     address = None if text is None else ip_address(text)

@@ -20,6 +20,7 @@ from ledeline.core.errors import ConfigError
 from ledeline.core.shipped import SHIPPED_NAME, model_folder
 from ledeline.inference.headliner import Headliner
 from ledeline.model.format.description import CARD
+from ledeline.server.addresses import is_this_machine
 from ledeline.server.app import create_app
 from ledeline.server.batcher import Batcher
 from ledeline.server.connection import Connection
@@ -193,6 +194,11 @@ def _leave(status: int) -> None:
 def serve(settings: ServeConfig, announce: Callable[[str], None]) -> None:
     """Load the model, listen, and answer requests until a signal comes."""
     tokens = find_tokens(settings.server.token_file)
+    if not tokens and not is_this_machine(settings.server.host):
+        announce(
+            f"{settings.server.host} lets other machines in, and no token is needed; "
+            "see server.token_file"
+        )
     folders = settings.model.folders or (Path(SHIPPED_NAME),)
     headliner = Headliner.load(
         *folders, precision=settings.model.precision, device=settings.model.device

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from ledeline.config.search import DEVICE_DOC, PRECISION_DOC, Device, Precision
-from ledeline.config.section import BadValue, above, at_least, section
+from ledeline.config.section import NOT_EMPTY, BadValue, above, at_least, section
 from ledeline.core.errors import ConfigError
 
 TOKEN_VARIABLE: Final = "LEDELINE_TOKEN"
@@ -31,7 +31,9 @@ class ServedModelConfig:
 class ServerConfig:
     """Where the server listens, and who may call it."""
 
-    host: Annotated[str, "Address to listen on; 0.0.0.0 lets other machines in."] = "127.0.0.1"
+    host: Annotated[str, "Address to listen on; 0.0.0.0 lets other machines in.", NOT_EMPTY] = (
+        "127.0.0.1"
+    )
     port: Annotated[int, "Port to listen on; 0 takes any free port.", at_least(0)] = 8000
     token_file: Annotated[
         Path | None,
