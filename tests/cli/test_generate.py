@@ -483,6 +483,7 @@ def test_ctrl_c_without_an_output() -> None:
         (["x", "--output", "out.csv", "--column", "source"], "the table already has a column 'source'"),
         (["a\tb", "--output", "out.tsv"], "command line: line 1 has a tab"),
         (["x", "--output", "in.txt/out.csv"], "in.txt"),
+        (["x", "-"], "- reads standard input; give ledes or -, not both"),
         (["x", "--beam", "0"], "beam = 0: must be at least 1"),
         (["x", "--no-check", "--rank", "support"], "rank = \"support\": needs check"),
         (["x", "--no-check", "--min-support", "0.5"], "min_support = 0.5: needs check"),
@@ -521,6 +522,13 @@ def test_a_beam_that_does_not_fit_into_memory_is_one_sentence() -> None:
     shown = subprocess.run(shell, capture_output=True, text=True)
     sentence = "ledeline: beam 1000000 for 1 text does not fit into memory\n"
     assert (shown.returncode, shown.stdout, shown.stderr) == (2, "", sentence)
+
+
+def test_a_closed_standard_output() -> None:
+    shell = ["bash", "-c", '"$@" >&-', "bash", *COMMAND, "x"]
+    shown = subprocess.run(shell, capture_output=True, text=True, env=ENVIRONMENT)
+    sentence = "ledeline: standard output is closed; name a file with --output\n"
+    assert (shown.returncode, shown.stderr) == (2, sentence)
 
 
 def test_a_closed_standard_input() -> None:

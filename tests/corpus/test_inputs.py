@@ -138,7 +138,8 @@ def test_texts_are_numbered():
 def test_which_input(tmp_path, monkeypatch):
     (tmp_path / "x.txt").write_text("a\n")
     assert isinstance(open_input([], tmp_path / "x.txt", None), FileInput)
-    assert isinstance(open_input(["a", "-"], None, None), TextInput)
+    with pytest.raises(ConfigError, match="- reads standard input; give ledes or -, not both"):
+        open_input(["a", "-"], None, None)
     with Path("/dev/null").open() as empty:
         monkeypatch.setattr(sys, "stdin", empty)
         for given in (

@@ -109,6 +109,8 @@ def generate(
 
     given = open_input(texts or [], input_file, field, input_format, delimiter)
     kept = None if str(output_file) == "-" else output_file
+    if kept is None and sys.stdout is None:
+        raise ConfigError("standard output is closed; name a file with --output")
     check_output_options(
         kept,
         column,

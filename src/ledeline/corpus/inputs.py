@@ -256,6 +256,8 @@ def open_input(
     """
     if texts and file is not None:
         raise ConfigError("give ledes or --input, not both")
+    if "-" in texts and len(texts) > 1:
+        raise ConfigError("- reads standard input; give ledes or -, not both")
     path = None if str(file) == "-" else file
     found = file_format or (format_by_name(path) if path else None) or "txt"
     if delimiter != "auto" and found != "csv":

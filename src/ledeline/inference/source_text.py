@@ -83,7 +83,8 @@ def _cut(text: str, words: tuple[str, ...], tokenizer: Tokenizer, longest: int) 
         return SourceText(text, words, tuple(ids), tuple(word_ids))
     num_read = word_ids[longest] or 1
     size = min(sum(counts[:num_read]), longest)
-    warning = HeadlineWarning("cut", f"only {num_read:,} of {len(words):,} words were read")
+    read = f"{num_read:,} of {len(words):,} words were" if len(words) > 1 else "its beginning was"
+    warning = HeadlineWarning("cut", f"only {read} read")
     return SourceText(text, words[:num_read], tuple(ids[:size]), tuple(word_ids[:size]), (warning,))
 
 

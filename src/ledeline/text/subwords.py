@@ -258,7 +258,7 @@ class Subwords:
             subwords = cls(merges, description["alphabet"], description["unknown_words"])
         except OSError as error:
             raise _unusable(error.filename, f"cannot be read ({error.strerror})") from None
-        except (ValueError, TypeError, KeyError, IndexError):
+        except (ValueError, TypeError, KeyError, IndexError, RecursionError):
             raise _unusable(path, "is damaged") from None
         is_whole = header + "\n" == _CODES_HEADER and not rest
         if not is_whole or subwords._description(found) != description:

@@ -132,7 +132,7 @@ def _profile_name(path: Path, wanted_format: str, kind: type[LedelineError]) -> 
         about: Any = json.loads(path.read_bytes())
     except OSError as error:
         raise kind(f"{path}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise kind(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != wanted_format:
         described = wanted_format.removeprefix("ledeline-")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 import command
 from ledeline.config import SearchConfig
-from ledeline.core.errors import ModelError
+from ledeline.core.errors import LedelineError, ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.core.steps import run_steps
 from ledeline.inference.engine_bundle import read_engine_bundle
@@ -435,6 +435,13 @@ class TestDamage:
         path = packed("int8") / "model.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | lie))
         with pytest.raises(ModelError, match=sentence):
+            load_model(path.parent)
+
+    @pytest.mark.parametrize("name", ["model.json", "subwords.json"])
+    def test_of_a_description_too_deep_to_read(self, packed: Pack, name: str) -> None:
+        path = packed("int8") / name
+        path.write_text("[" * 10**5)
+        with pytest.raises(LedelineError, match=f"{name} is damaged"):
             load_model(path.parent)
 
 

@@ -70,7 +70,8 @@ def _why(lede: str, doubted: str) -> str:
         return _NOT_FOUND
     first = max(0, places[0] - _AROUND)
     last = min(len(words) - 1, max(places[0] + _AROUND, min(places[-1] + 1, places[0] + _MOST)))
-    return f'the lede says "{lede[words[first].start() : words[last].end()]}"'
+    quoted = lede[words[first].start() : words[last].end()]
+    return _NOT_FOUND if quoted.casefold() in doubted.casefold() else f'the lede says "{quoted}"'
 
 
 def _stem(word: str) -> str:

@@ -100,7 +100,7 @@ def _read_description(path: Path) -> dict[str, Any]:
         about: Any = json.loads(path.read_bytes())
     except OSError as error:
         raise ModelError(_missing(path, error)) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ModelError(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise ModelError(f"{path} does not describe a verifier of ledeline")

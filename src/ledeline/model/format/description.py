@@ -64,7 +64,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         about = json.loads(path.read_bytes())
     except OSError as error:
         raise _no_model(folder, error) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ModelError(f"{path} is damaged") from None
     if not isinstance(about, dict) or about.get("format") != MODEL_FORMAT:
         raise ModelError(f"{path} does not describe a model of ledeline")
