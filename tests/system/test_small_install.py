@@ -113,7 +113,10 @@ def test_the_demo(environment: dict[str, str]) -> None:
         (["synth", "--pairs", "3", "--output", "b.parquet"], {"parquet"}),
         (["check", "--input", "a.parquet"], {"parquet"}),
         (["audit", "a.txt", "-r", "a.txt", "--figure", "a.svg"], {"plot"}),
-        (["evaluate", "--model", "m", "--test", "a=a.jsonl", "--output", "e"], {"evaluate", "train"}),
+        (["evaluate", "--model", "m", "--test", "a=a.jsonl", "--output", "e"], {"evaluate"}),
+        (["align", "--model", "m", "--input", "a.jsonl"], {"train,evaluate"}),
+        (["heads", "--model", "m", "--input", "a.jsonl"], {"train,evaluate"}),
+        (["tune", "--model", "m", "--pairs", "a.jsonl", "--output", "n"], {"train,evaluate"}),
         (["pack", "m", "--output", "n"], {"train"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
@@ -161,3 +164,21 @@ def test_the_extras_are_those_of_the_project() -> None:
             assert names <= set(EXTRAS[extra]), extra
     base = {one.partition(">")[0] for one in project["dependencies"]}
     assert not base & ABSENT
+
+
+@pytest.mark.parametrize(
+    ("module", "own", "extras"),
+    [
+        ("numpy", ("train", "evaluate"), "train,evaluate"),
+        ("torch.nn", ("train", "evaluate"), "train,evaluate"),
+        ("torch", ("evaluate",), "train"),  # it is none of its own
+        ("numpy", (), "evaluate"),
+    ],
+)
+def test_all_extras_of_its_own_are_named_at_once(
+    module: str, own: tuple[str, ...], extras: str
+) -> None:
+    error = ModuleNotFoundError(f"No module named {module!r}", name=module)
+    assert str(missing_extra(error, "this", *own)).endswith(
+        f"; run: pip install 'ledeline[{extras}]'"
+    )

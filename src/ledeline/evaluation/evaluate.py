@@ -290,7 +290,7 @@ def _alignment(
     try:
         from ledeline.evaluation.set_alignment import alignment_summary
     except ModuleNotFoundError as error:
-        missing = missing_extra(error, "alignment", own="train")
+        missing = missing_extra(error, "alignment", "train")
         if missing is None:
             raise
         message = f"the alignment of {test_set.name} is left out: {missing}"
