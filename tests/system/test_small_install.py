@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ledeline.core.extras import EXTRAS, missing_extra
+from ledeline.core.shipped import SHIPPED
 from pages import ROOT
 
 LEDE = "Rain fell in Oslo on Monday."
@@ -137,6 +138,42 @@ def test_a_verb_names_its_extra(
     assert sentence.startswith(
         (f"ledeline: ledeline {words[0]} needs ", "ledeline: drawing needs ")
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "unknown"),
+    [
+        ({"system": "gru"}, "the system gru"),
+        ({"addons": ["sgate", "coverage"]}, "the add-on coverage"),
+        ({"extractive": {"unigram": 1.0}}, "extractive features"),
+    ],
+    ids=str,
+)
+def test_a_model_that_the_engine_does_not_know(
+    environment: dict[str, str], tmp_path: Path, changes: dict[str, object], unknown: str
+) -> None:
+    for path in SHIPPED.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    about = json.loads((tmp_path / "model.json").read_text())
+    about |= {"version": 3, "system": "encdec", "addons": ["sgate", "spm"], **changes}
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    said = (
+        f"{tmp_path}: the engine does not know {unknown}, so the model needs torch, which is not "
+        "installed; run: pip install 'ledeline[train]'"
+    )
+    code = f"from ledeline import Headliner\nHeadliner.load({str(tmp_path)!r})"
+    done = run(environment, "-c", code)
+    assert done.stderr.splitlines()[-1] == f"ledeline.core.extras.MissingExtraError: {said}"
+    done = ledeline(environment, "generate", "--model", tmp_path, LEDE)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ledeline: {said}\n")
+
+
+def test_a_gpu_that_is_asked_for(environment: dict[str, str]) -> None:
+    said = "device cuda needs torch, which is not installed; run: pip install 'ledeline[train]'"
+    done = run(environment, "-c", "from ledeline import Headliner\nHeadliner.load(device='cuda')")
+    assert done.stderr.splitlines()[-1] == f"ledeline.core.extras.MissingExtraError: {said}"
+    done = ledeline(environment, "generate", "--device", "cuda", LEDE)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ledeline: {said}\n")
 
 
 def test_python_names_the_extra(environment: dict[str, str]) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ledeline.config.search import Device, Precision
 from ledeline.core.errors import EngineWarning, ModelError
+from ledeline.core.shipped import model_folder
 from ledeline.inference.devices import chosen_device
 from ledeline.inference.engine_bundle import EngineBundle, read_engine_bundle
 from ledeline.inference.engine_model import EngineModel
 from ledeline.inference.headline_model import ChosenPrecision, HeadlineModel
+from ledeline.model.format.description import pytorch_needed, read_description
 
 if TYPE_CHECKING:
     from ledeline.model.format.model_folder import ModelBundle
@@ -27,7 +29,13 @@ def open_bundles(folders: Sequence[Path | str], device: Device) -> list[Bundle]:
     """Read model folders, those that the engine can run without torch."""
     if chosen_device(device) == "cuda":
         return [open_model(folder, "cuda") for folder in folders]
-    return [read_engine_bundle(folder) or open_model(folder, "cpu") for folder in folders]
+    return [read_engine_bundle(folder) or _open_unknown(folder) for folder in folders]
+
+
+def _open_unknown(folder: Path | str) -> "ModelBundle":
+    """Load a model that the engine does not know, on the CPU."""
+    with pytorch_needed(folder, read_description(model_folder(folder))):
+        return open_model(folder, "cpu")
 
 
 def open_model(folder: Path | str, device: Device = "auto") -> "ModelBundle":
