@@ -31,8 +31,11 @@ ABSENT = {module for modules in EXTRAS.values() for module in modules}
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which no module of an extra can be imported."""
-    folder = tmp_path_factory.mktemp("absent")
-    (folder / "sitecustomize.py").write_text(BLOCK.format(modules=ABSENT))
+    return environment_without(ABSENT, tmp_path_factory.mktemp("absent"))
+
+
+def environment_without(modules: set[str], folder: Path) -> dict[str, str]:
+    (folder / "sitecustomize.py").write_text(BLOCK.format(modules=modules))
     paths = [str(folder), str(ROOT / "src")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "120"}
 
@@ -174,6 +177,30 @@ def test_a_gpu_that_is_asked_for(environment: dict[str, str]) -> None:
     assert done.stderr.splitlines()[-1] == f"ledeline.core.extras.MissingExtraError: {said}"
     done = ledeline(environment, "generate", "--device", "cuda", LEDE)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ledeline: {said}\n")
+
+
+def test_an_evaluation_without_torch_is_completed_with_it(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The extra `evaluate` comes first, and `train` later."""
+    (tmp_path / "without").mkdir()
+    without = environment_without(ABSENT - set(EXTRAS["evaluate"]), tmp_path / "without")
+    both = environment | {"PYTHONPATH": str(ROOT / "src")}
+    ledeline(without, "synth", "--pairs", "4", "--output", "a.jsonl", cwd=tmp_path)
+    words = "evaluate --model shipped --test a=a.jsonl --output e --beam 2 --device cpu".split()
+    for command, place, is_left_out in (
+        (words, without, True),
+        ([*words, "--resume"], both, False),
+    ):
+        done = ledeline(place, *command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert ("the alignment of a is left out: " in done.stderr) == is_left_out
+        aligned = json.loads((tmp_path / "e" / "a" / "alignment.json").read_text())
+        assert ("left_out" in aligned) == (not aligned["words"]) == is_left_out
+        shown = ledeline(place, "report", "e", "--output", "e.html", cwd=tmp_path)
+        assert shown.returncode == 0, shown.stderr
+        page = (tmp_path / "e.html").read_text()
+        assert ("was not aligned: alignment needs torch" in page) == is_left_out
 
 
 def test_python_names_the_extra(environment: dict[str, str]) -> None:
