@@ -8,9 +8,16 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
+from ledeline.config.engine_systems import EncDecConfig, WordPredictionConfig
 from ledeline.core.extras import EXTRAS, missing_extra
 from ledeline.core.shipped import SHIPPED
+from ledeline.inference.headliner import Headliner
+from ledeline.model.build import build
+from ledeline.model.format.model_folder import write_description
+from ledeline.model.system_config import SystemConfig
+from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT
 
 LEDE = "Rain fell in Oslo on Monday."
@@ -169,6 +176,20 @@ def test_a_model_that_the_engine_does_not_know(
     assert done.stderr.splitlines()[-1] == f"ledeline.core.extras.MissingExtraError: {said}"
     done = ledeline(environment, "generate", "--model", tmp_path, LEDE)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ledeline: {said}\n")
+
+
+def test_an_add_on_that_acts_in_training_alone_needs_no_torch(
+    environment: dict[str, str], model_folder: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.load(model_folder)
+    config = SystemConfig.of(EncDecConfig(embedding_size=8, hidden_size=8), WordPredictionConfig())
+    write_description(tmp_path, config, tokenizer)
+    system = build(config, tokenizer.vocabulary_size)
+    save_file(system.state_dict(), tmp_path / "model.safetensors")
+    done = ledeline(environment, "generate", "--model", tmp_path, "--json", LEDE)
+    assert (done.returncode, done.stderr) == (0, "")
+    headliner = Headliner.load(tmp_path, device="cpu")
+    assert json.loads(done.stdout)["score"] == headliner(LEDE).score
 
 
 def test_a_gpu_that_is_asked_for(environment: dict[str, str]) -> None:

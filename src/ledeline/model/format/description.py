@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS
+from ledeline.config.engine_systems import ENGINE_SYSTEMS, READ_ADDONS
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.section import BadValue
 from ledeline.core.errors import ModelError, NewerModelError
@@ -109,7 +109,7 @@ def _unknown_to_engine(about: dict[str, Any]) -> str | None:
         if about["system"] not in ENGINE_SYSTEMS:
             return f"the system {about['system']}"
         for name in about.get("addons", []):
-            if name not in ENGINE_ADDONS:
+            if name not in READ_ADDONS:
                 return f"the add-on {name}"
     return None if about.get("extractive") is None else "extractive features"
 
