@@ -60,7 +60,11 @@ def about_name(folder: Path) -> str:
         ({"--model": "nothing"}, "nothing is not a model folder"),
         ({"--pairs": "none.jsonl"}, "none.jsonl"),
         ({"--output": "."}, "already exists; name another folder"),
-        ({"--precision": "float16"}, "precision float16 is for a GPU"),
+        ({"--precision": "float16"}, "float16 is for a GPU; here use float32 or auto\n"),
+        (
+            {"--precision": "int8"},
+            "precision int8 needs the CPU engine, and PyTorch searches here; use float32 or auto\n",
+        ),
     ],
 )
 def test_what_the_user_can_cause_is_one_sentence(
@@ -73,6 +77,12 @@ def test_what_the_user_can_cause_is_one_sentence(
     assert sentence in shown.stderr
     assert shown.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_its_help_names_the_precisions_that_it_has() -> None:
+    shown = " ".join(ledeline("tune", "--help").stdout.split())
+    assert "--precision [auto|float32|float16] " in shown
+    assert "int8" not in shown
 
 
 class TestFolder:

@@ -3,8 +3,10 @@
 import json
 import shutil
 import signal
+import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import torch
 from ledeline import rouge
 from ledeline.config import SearchConfig
 from ledeline.core.atomic import exclusive_lock
-from ledeline.core.errors import CorpusError, ScoreError
+from ledeline.core.errors import CorpusError, LeftOutWarning, ScoreError
 from ledeline.corpus.evaluation_sets import EvaluationSet, read_evaluation_set
 from ledeline.corpus.table_writer import write_table
 from ledeline.evaluation import audit as audits
@@ -585,6 +587,126 @@ class TestGoingOn:
         path.write_text(json.dumps(sound))
         again = evaluated(systems["natural"], tmp_path, room, resume=True)  # done again
         assert "rouge1" in again.summary.sets["room"].scores
+
+
+class NoTorch:
+    """Lets nothing be imported that needs torch."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "ledeline.evaluation.set_alignment":
+            raise self.error
+
+
+@contextmanager
+def no_torch(error: Exception | None = None) -> Iterator[None]:
+    error = error or ModuleNotFoundError("No module named 'torch'", name="torch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delitem(sys.modules, "ledeline.evaluation.set_alignment", raising=False)
+        patch.setattr(sys, "meta_path", [NoTorch(error), *sys.meta_path])
+        yield
+
+
+class TestWithoutTorch:
+    def test_an_alignment_that_is_left_out_is_completed_later(
+        self,
+        systems: dict[str, EvaluatedSystem],
+        room: EvaluationSet,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        other = room._replace(name="other", alignments=None)
+        evaluated(systems["natural"], tmp_path / "whole", room, other)
+        folder, path = tmp_path / "e", tmp_path / "e" / "room" / "alignment.json"
+        reason = (
+            "alignment needs torch, which is not installed; run: pip install 'ledeline[train]', and "
+            "evaluate again with --resume"
+        )
+        with no_torch(), pytest.warns(LeftOutWarning) as warned:
+            evaluated(systems["natural"], folder, room, other)
+        assert [str(one.message) for one in warned] == [
+            f"the alignment of {name} is left out: {reason}" for name in ("room", "other")
+        ]
+        nothing = {"words": {}, "quality": None, "heatmaps": [], "left_out": reason}
+        assert json.loads(path.read_text()) == nothing
+        found = EvaluationFolder(folder).read().sets["room"].alignment
+        assert found is not None
+        assert found.left_out == reason
+        monkeypatch.setattr(module, "generate", None)  # no headline is written again
+        with no_torch(), pytest.warns(LeftOutWarning, match="the alignment of room is left out"):
+            evaluated(systems["natural"], folder, room, resume=True)
+        assert json.loads(path.read_text()) == nothing
+        result = evaluated(systems["natural"], folder, room, other, resume=True)
+        assert list(result.summary.sets) == ["room", "other"]
+        for name in ("room", "other"):
+            wanted = (tmp_path / "whole" / name / "alignment.json").read_bytes()
+            assert (folder / name / "alignment.json").read_bytes() == wanted
+            assert b"left_out" not in wanted
+
+    @pytest.mark.parametrize(
+        "error", [ImportError("no libcudart\nat all"), OSError("no libcudart")]
+    )
+    def test_a_torch_that_cannot_be_imported(
+        self,
+        systems: dict[str, EvaluatedSystem],
+        room: EvaluationSet,
+        tmp_path: Path,
+        error: Exception,
+    ) -> None:
+        said = r"left out: torch cannot be imported \(no libcudart\)"
+        with no_torch(error), pytest.warns(LeftOutWarning, match=said):
+            evaluated(systems["natural"], tmp_path, room)
+
+    def test_errors_of_ours_are_not_left_out(
+        self, systems: dict[str, EvaluatedSystem], room: EvaluationSet, tmp_path: Path
+    ) -> None:
+        error = ModuleNotFoundError("No module named 'ledeline.x'", name="ledeline.x")
+        with no_torch(error), pytest.raises(ModuleNotFoundError, match=r"ledeline\.x"):
+            evaluated(systems["natural"], tmp_path, room)
+
+    @pytest.mark.parametrize(
+        ("key", "value", "now"), [("precision", "int8", "float16"), ("device", "cpu", "cuda")]
+    )
+    def test_a_gpu_that_torch_finds_is_named(
+        self,
+        systems: dict[str, EvaluatedSystem],
+        room: EvaluationSet,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        key: str,
+        value: str,
+        now: str,
+    ) -> None:
+        evaluated(systems["natural"], tmp_path, room)
+        summary = summary_of(tmp_path)
+        (tmp_path / "evaluation.json").write_text(json.dumps(summary | {key: value}))
+        settings = module._settings(systems["natural"], QUICK)
+        changed = replace(settings, **{key: now})
+        monkeypatch.setattr(module, "_settings", lambda *_: changed)
+        with pytest.raises(ScoreError, match=f'"{now}" now; resume with --device cpu, or name'):
+            evaluated(systems["natural"], tmp_path, room, resume=True)
+
+
+def test_the_system_in_pytorch_is_loaded_once(
+    systems: dict[str, EvaluatedSystem],
+    room: EvaluationSet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded: list[Path] = []
+
+    def load(folder: Path) -> Any:
+        loaded.append(folder)
+        return load_model(folder)
+
+    monkeypatch.setattr("ledeline.model.format.model_folder.load_model", load)
+    sets = [room._replace(name=name, alignments=None) for name in ("one", "two", "three")]
+    evaluated(systems["natural"], tmp_path, *sets)
+    assert len(loaded) == 1
+    evaluated(systems["natural"], tmp_path, *sets, resume=True)
+    assert len(loaded) == 1  # nothing is left to align
 
 
 class StandInChecker:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from ledeline.core.errors import ConfigError, ModelError
+from ledeline.core.errors import ConfigError, DeviceWarning, ModelError
+from ledeline.core.extras import MissingExtraError
 from ledeline.inference import devices
 from ledeline.inference.devices import chosen_device
 
@@ -106,7 +107,33 @@ def test_a_gpu_that_is_asked_for_must_be_there(driver: Path, gpu: bool) -> None:
 def test_without_torch_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     assert chosen_device("auto") == "cpu"
-    with pytest.raises(ModuleNotFoundError, match="torch"):
+    said = r"device cuda needs torch, which is not installed; .*'ledeline\[train\]'"
+    with pytest.raises(MissingExtraError, match=said):
+        chosen_device("cuda")
+
+
+@pytest.mark.usefixtures("driver")
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("libcudart.so.13: no such file\nmore about it"),
+        OSError("libcudart.so.13: no such file"),
+        ModuleNotFoundError("libcudart.so.13: no such file", name="numpy"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_torch_that_cannot_be_imported(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name == "torch":
+                raise error
+
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(sys, "meta_path", [Broken()])
+    said = r"torch cannot be imported \(libcudart.so.13: no such file\), so no GPU is used"
+    with pytest.warns(DeviceWarning, match=said):
+        assert chosen_device("auto") == "cpu"
+    with pytest.raises(ModelError, match=r"cuda needs torch, which cannot be .*no such file.*cpu"):
         chosen_device("cuda")
 
 

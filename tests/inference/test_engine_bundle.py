@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from ledeline.config.engine_systems import READ_ADDONS
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.core.errors import ConfigError, LedelineError, ModelError, NewerModelError
 from ledeline.core.shipped import SHIPPED
@@ -139,7 +140,7 @@ def test_another_system_is_left_to_pytorch(name: str, model_folder: Path, tmp_pa
     assert read_engine_bundle(tmp_path / "model") is None  # before any weight is read
 
 
-@pytest.mark.parametrize("name", [one for one in ADDON_CONFIGS if one not in ("sgate", "spm")])
+@pytest.mark.parametrize("name", [one for one in ADDON_CONFIGS if one not in READ_ADDONS])
 def test_so_is_another_add_on(name: str, model_folder: Path, tmp_path: Path) -> None:
     system = SYSTEM_CONFIGS["encdec"](**SMALL | OWN_SIZES.get("encdec", {}))
     config = SystemConfig(system=system, addons={name: ADDON_CONFIGS[name]()})
@@ -161,6 +162,45 @@ def test_so_are_extractive_features(model_folder: Path, tmp_path: Path) -> None:
 def test_what_no_ledeline_knows_so_far_is_refused(copied: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(NewerModelError, match=ABOUT):
         read_engine_bundle(changed(copied, **changes))
+
+
+# --- add-ons that act in training alone -------------------------------------------------------------
+
+
+@pytest.fixture(params=["encdec", "transformer"])
+def trained_with(request: pytest.FixtureRequest, model_folder: Path, tmp_path: Path) -> Path:
+    """A system with all add-ons that the engine reads."""
+    system = SYSTEM_CONFIGS[request.param](**SMALL | OWN_SIZES.get(request.param, {}))
+    config = SystemConfig(system=system, addons={name: one() for name, one in READ_ADDONS.items()})
+    return folder_of(tmp_path / "model", model_folder, config)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_what_acts_in_training_alone_is_left_out(
+    trained_with: Path, tmp_path: Path, storage: Any, precision: Any
+) -> None:
+    folder = pack([trained_with], tmp_path / "packed", storage).folder
+    ours, theirs = read(folder), load_model(folder)
+    assert any(name.startswith("word_prediction.") for name in ours.model.tensors)
+    assert ours.name == theirs.name
+    assert ours.name.endswith("+sGate+SPM+WP")
+    assert ours.model.num_parameters == sum(one.numel() for one in theirs.model.parameters())
+    assert seen(ours.model.engine(precision)) == seen(engine_of(theirs.model, precision))
+
+
+def test_its_weights_belong_to_no_layer_without_its_section(trained_with: Path) -> None:
+    text = (trained_with / SYSTEM).read_text()
+    (trained_with / SYSTEM).write_text(text[: text.index("[word_prediction]")])
+    with pytest.raises(ModelError, match=r"word_prediction\.\S+ belongs to no layer of the model"):
+        read(trained_with).model.engine("int8")
+
+
+def test_its_section_is_checked(trained_with: Path) -> None:
+    text = (trained_with / SYSTEM).read_text()
+    (trained_with / SYSTEM).write_text(text + "\nbreadth = 3\n")
+    with pytest.raises(ConfigError, match=r"word_prediction\.breadth"):
+        read(trained_with)
 
 
 # --- damage -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ledeline.config.extractive import ExtractiveWeights
 from ledeline.core.errors import EngineWarning, ModelError
 from ledeline.inference.engine_bundle import EngineBundle
 from ledeline.inference.engine_model import EngineModel
-from ledeline.inference.engines import choose_model, open_bundles, open_model
+from ledeline.inference.engines import choose_model, open_bundles, open_model, step_model_of
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.torch_model import TorchModel
 from ledeline.model.build import build
@@ -106,12 +106,27 @@ def test_a_system_in_memory_writes_what_its_folder_does(model_folder: Path) -> N
         assert here.generate_batch(LEDES, SHORT) == there.generate_batch(LEDES, SHORT)
 
 
-@pytest.mark.parametrize("precision", ["float16"])
-def test_a_precision_of_gpus_is_refused(
-    make_model: Callable[..., Path], gru_folder: Path, precision: Any
+def test_a_precision_of_gpus_is_refused(make_model: Callable[..., Path], gru_folder: Path) -> None:
+    for folder, others in ((make_model(), "int8, "), (gru_folder, "")):
+        said = f"^precision float16 is for a GPU; here use {others}float32 or auto$"
+        with pytest.raises(ModelError, match=said):
+            Headliner.load(folder, precision="float16", device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "said"),
+    [
+        ("cpu", "float16", "is for a GPU; here use float32 or auto"),
+        ("cpu", "int8", "needs the CPU engine, and PyTorch searches here; use float32 or auto"),
+        ("meta", "int8", "is for a CPU; here use float32 or auto"),
+        ("meta", "float16", "needs the GPU engine: it .* GRU-EncDec; use float32 or auto"),
+    ],
+)
+def test_a_search_in_pytorch_names_the_precisions_that_it_has(
+    gru_folder: Path, device: str, precision: Any, said: str
 ) -> None:
-    for folder in (make_model(), gru_folder):
-        with pytest.raises(
-            ModelError, match="float16 is for a GPU; here use int8, float32 or auto"
-        ):
-            Headliner.load(folder, precision=precision, device="cpu")
+    system = open_model(gru_folder, "cpu").model.to(device)  # no CPU is as a GPU here
+    with pytest.raises(ModelError, match=f"^precision {precision} {said}$"):
+        step_model_of(system, precision)
+    for other in ("float32", "auto"):
+        assert step_model_of(system, other) is system  # type: ignore[arg-type]

@@ -173,7 +173,7 @@ about = json.loads((folder / "model.json").read_text()) | {"version": 3, "system
 try:
     summarize_model(folder)
 except MissingExtraError as error:
-    assert "a model of the system seass needs" in str(error), error
+    assert f"{folder}: the engine does not know the system seass, so" in str(error), error
 else:
     raise AssertionError("a system that is not there was summarized")
 """

@@ -520,6 +520,16 @@ class TestMissingParts:
         page = Page(report_page(folders(["a", "b"], ["news"], with_alignment=False)))
         assert page.all("h2") == ["Results", "Odd generation", "Examples", "How it was made"]
 
+    def test_an_alignment_that_was_left_out_has_its_reason(self, folders: Folders) -> None:
+        first, second = folders(["a", "b"], ["news"])
+        path = second / "news" / "alignment.json"
+        path.write_text(json.dumps({"words": {}, "left_out": "alignment needs <torch>"}))
+        reason = "b was not aligned: alignment needs <torch>."
+        assert reason in Page(report_page([first, second])).all("p", class_="note")
+        alone = Page(report_page([second]))
+        assert "Alignment" in alone.all("h2")
+        assert reason in alone.all("p", class_="note")
+
     def test_without_sources_irrelevant_is_not_spoken_of(self, folders: Folders) -> None:
         page = Page(report_page(folders(["a", "b"], ["news"], with_sources=False)))
         assert page.table("Odd words")[1] == ["Repeating", "Lacking"]

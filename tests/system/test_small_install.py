@@ -8,8 +8,16 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from safetensors.torch import save_file
 
+from ledeline.config.engine_systems import EncDecConfig, WordPredictionConfig
 from ledeline.core.extras import EXTRAS, missing_extra
+from ledeline.core.shipped import SHIPPED
+from ledeline.inference.headliner import Headliner
+from ledeline.model.build import build
+from ledeline.model.format.model_folder import write_description
+from ledeline.model.system_config import SystemConfig
+from ledeline.text.tokenizer import Tokenizer
 from pages import ROOT
 
 LEDE = "Rain fell in Oslo on Monday."
@@ -30,8 +38,11 @@ ABSENT = {module for modules in EXTRAS.values() for module in modules}
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which no module of an extra can be imported."""
-    folder = tmp_path_factory.mktemp("absent")
-    (folder / "sitecustomize.py").write_text(BLOCK.format(modules=ABSENT))
+    return environment_without(ABSENT, tmp_path_factory.mktemp("absent"))
+
+
+def environment_without(modules: set[str], folder: Path) -> dict[str, str]:
+    (folder / "sitecustomize.py").write_text(BLOCK.format(modules=modules))
     paths = [str(folder), str(ROOT / "src")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "120"}
 
@@ -113,7 +124,10 @@ def test_the_demo(environment: dict[str, str]) -> None:
         (["synth", "--pairs", "3", "--output", "b.parquet"], {"parquet"}),
         (["check", "--input", "a.parquet"], {"parquet"}),
         (["audit", "a.txt", "-r", "a.txt", "--figure", "a.svg"], {"plot"}),
-        (["evaluate", "--model", "m", "--test", "a=a.jsonl", "--output", "e"], {"evaluate", "train"}),
+        (["evaluate", "--model", "m", "--test", "a=a.jsonl", "--output", "e"], {"evaluate"}),
+        (["align", "--model", "m", "--input", "a.jsonl"], {"train,evaluate"}),
+        (["heads", "--model", "m", "--input", "a.jsonl"], {"train,evaluate"}),
+        (["tune", "--model", "m", "--pairs", "a.jsonl", "--output", "n"], {"train,evaluate"}),
         (["pack", "m", "--output", "n"], {"train"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
@@ -134,6 +148,80 @@ def test_a_verb_names_its_extra(
     assert sentence.startswith(
         (f"ledeline: ledeline {words[0]} needs ", "ledeline: drawing needs ")
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "unknown"),
+    [
+        ({"system": "gru"}, "the system gru"),
+        ({"addons": ["sgate", "coverage"]}, "the add-on coverage"),
+        ({"extractive": {"unigram": 1.0}}, "extractive features"),
+    ],
+    ids=str,
+)
+def test_a_model_that_the_engine_does_not_know(
+    environment: dict[str, str], tmp_path: Path, changes: dict[str, object], unknown: str
+) -> None:
+    for path in SHIPPED.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    about = json.loads((tmp_path / "model.json").read_text())
+    about |= {"version": 3, "system": "encdec", "addons": ["sgate", "spm"], **changes}
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    said = (
+        f"{tmp_path}: the engine does not know {unknown}, so the model needs torch, which is not "
+        "installed; run: pip install 'ledeline[train]'"
+    )
+    code = f"from ledeline import Headliner\nHeadliner.load({str(tmp_path)!r})"
+    done = run(environment, "-c", code)
+    assert done.stderr.splitlines()[-1] == f"ledeline.core.extras.MissingExtraError: {said}"
+    done = ledeline(environment, "generate", "--model", tmp_path, LEDE)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ledeline: {said}\n")
+
+
+def test_an_add_on_that_acts_in_training_alone_needs_no_torch(
+    environment: dict[str, str], model_folder: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.load(model_folder)
+    config = SystemConfig.of(EncDecConfig(embedding_size=8, hidden_size=8), WordPredictionConfig())
+    write_description(tmp_path, config, tokenizer)
+    system = build(config, tokenizer.vocabulary_size)
+    save_file(system.state_dict(), tmp_path / "model.safetensors")
+    done = ledeline(environment, "generate", "--model", tmp_path, "--json", LEDE)
+    assert (done.returncode, done.stderr) == (0, "")
+    headliner = Headliner.load(tmp_path, device="cpu")
+    assert json.loads(done.stdout)["score"] == headliner(LEDE).score
+
+
+def test_a_gpu_that_is_asked_for(environment: dict[str, str]) -> None:
+    said = "device cuda needs torch, which is not installed; run: pip install 'ledeline[train]'"
+    done = run(environment, "-c", "from ledeline import Headliner\nHeadliner.load(device='cuda')")
+    assert done.stderr.splitlines()[-1] == f"ledeline.core.extras.MissingExtraError: {said}"
+    done = ledeline(environment, "generate", "--device", "cuda", LEDE)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ledeline: {said}\n")
+
+
+def test_an_evaluation_without_torch_is_completed_with_it(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """The extra `evaluate` comes first, and `train` later."""
+    (tmp_path / "without").mkdir()
+    without = environment_without(ABSENT - set(EXTRAS["evaluate"]), tmp_path / "without")
+    both = environment | {"PYTHONPATH": str(ROOT / "src")}
+    ledeline(without, "synth", "--pairs", "4", "--output", "a.jsonl", cwd=tmp_path)
+    words = "evaluate --model shipped --test a=a.jsonl --output e --beam 2 --device cpu".split()
+    for command, place, is_left_out in (
+        (words, without, True),
+        ([*words, "--resume"], both, False),
+    ):
+        done = ledeline(place, *command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert ("the alignment of a is left out: " in done.stderr) == is_left_out
+        aligned = json.loads((tmp_path / "e" / "a" / "alignment.json").read_text())
+        assert ("left_out" in aligned) == (not aligned["words"]) == is_left_out
+        shown = ledeline(place, "report", "e", "--output", "e.html", cwd=tmp_path)
+        assert shown.returncode == 0, shown.stderr
+        page = (tmp_path / "e.html").read_text()
+        assert ("was not aligned: alignment needs torch" in page) == is_left_out
 
 
 def test_python_names_the_extra(environment: dict[str, str]) -> None:
@@ -161,3 +249,21 @@ def test_the_extras_are_those_of_the_project() -> None:
             assert names <= set(EXTRAS[extra]), extra
     base = {one.partition(">")[0] for one in project["dependencies"]}
     assert not base & ABSENT
+
+
+@pytest.mark.parametrize(
+    ("module", "own", "extras"),
+    [
+        ("numpy", ("train", "evaluate"), "train,evaluate"),
+        ("torch.nn", ("train", "evaluate"), "train,evaluate"),
+        ("torch", ("evaluate",), "train"),  # it is none of its own
+        ("numpy", (), "evaluate"),
+    ],
+)
+def test_all_extras_of_its_own_are_named_at_once(
+    module: str, own: tuple[str, ...], extras: str
+) -> None:
+    error = ModuleNotFoundError(f"No module named {module!r}", name=module)
+    assert str(missing_extra(error, "this", *own)).endswith(
+        f"; run: pip install 'ledeline[{extras}]'"
+    )

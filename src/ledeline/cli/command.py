@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -18,19 +18,19 @@ from ledeline.core.errors import (
 from ledeline.core.extras import missing_extra
 from ledeline.core.progress import Progress, no_progress
 
-_EXTRAS: Final = {  # of verbs that are installed with one
-    "prepare": "train",
-    "train": "train",
-    "pack": "train",
-    "package": "train",
-    "serve": "serve",
-    "evaluate": "evaluate",
-    "score": "evaluate",
-    "audit": "evaluate",
-    "align": "evaluate",
-    "heads": "evaluate",
-    "tune": "evaluate",
-    "report": "evaluate",
+_EXTRAS: Final[Mapping[str, Sequence[str]]] = {  # of verbs that are installed with some
+    "prepare": ("train",),
+    "train": ("train",),
+    "pack": ("train",),
+    "package": ("train",),
+    "serve": ("serve",),
+    "evaluate": ("evaluate",),
+    "score": ("evaluate",),
+    "audit": ("evaluate",),
+    "align": ("train", "evaluate"),
+    "heads": ("train", "evaluate"),
+    "tune": ("train", "evaluate"),
+    "report": ("evaluate",),
 }
 
 
@@ -46,7 +46,7 @@ class Verbs(click.Group):
             leave(str(error), 2)
         except ModuleNotFoundError as error:
             verb = str(ctx.invoked_subcommand)
-            sentence = missing_extra(error, f"ledeline {verb}", _EXTRAS.get(verb))
+            sentence = missing_extra(error, f"ledeline {verb}", *_EXTRAS.get(verb, ()))
             if sentence is None:
                 raise
             leave(str(sentence), 2)

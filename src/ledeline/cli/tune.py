@@ -10,9 +10,9 @@ from ledeline.cli.options import (
     HeadlineColumn,
     LedeColumn,
     ModelFolder,
-    Precision,
 )
 from ledeline.cli.parameters import Option
+from ledeline.config.search import Precision
 
 
 def tune(
@@ -32,7 +32,14 @@ def tune(
         int, Option(min=1, help="How often headlines are searched for, and weights tuned.")
     ] = 4,
     seed: Annotated[int, Option(min=0, help="Random seed of the search for weights.")] = 1,
-    precision: Precision = "auto",
+    precision: Annotated[
+        Precision,
+        Option(
+            metavar="[auto|float32|float16]",  # int8 is refused in a sentence
+            help="Numeric precision of the searches, which PyTorch runs: float32 on a CPU, also "
+            "float16 on a GPU; auto uses the fastest that the device has.",
+        ),
+    ] = "auto",
     device: Device = "auto",
 ) -> None:
     """Tune a model to copy words from the lede, as ABS+.

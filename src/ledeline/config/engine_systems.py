@@ -1,4 +1,4 @@
-"""The systems and add-ons that the engine runs, as `[system]` and sections of their own say them.
+"""The systems and add-ons that the engine reads, as `[system]` and sections of their own say them.
 
 They are apart from their systems, so that a model can be read without torch. `ledeline.model` has
 the configurations of all others.
@@ -129,6 +129,22 @@ class SourcePredictionConfig:
     c: Annotated[float, "C, which the source loss is divided by.", above(0)] = 10.0
 
 
+@section
+class WordPredictionConfig:
+    """Word prediction (WP): states learn to say which words the headline will have."""
+
+    title: ClassVar[str] = "WP"
+    free: ClassVar[tuple[str, ...]] = ("weight",)  # keys that a run may change on its way
+
+    encoder: Annotated[bool, "Predict all words from the encoded source (WP_E)."] = True
+    decoder: Annotated[bool, "Predict the words that remain from each step (WP_D)."] = True
+    weight: Annotated[float, "Factor of the loss.", above(0)] = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.encoder or self.decoder):
+            raise BadValue("encoder", False, "needs word_prediction.decoder")
+
+
 ENGINE_SYSTEMS: Final[Mapping[str, type]] = {
     "encdec": EncDecConfig,
     "transformer": TransformerConfig,
@@ -137,6 +153,10 @@ ENGINE_ADDONS: Final[Mapping[str, type]] = {
     "sgate": SelectiveGateConfig,
     "spm": SourcePredictionConfig,
 }
+# These act in training alone, so the engine leaves them out. None of them may act in a search, or
+# in an explanation.
+TRAINING_ADDONS: Final[Mapping[str, type]] = {"word_prediction": WordPredictionConfig}
+READ_ADDONS: Final[Mapping[str, type]] = {**ENGINE_ADDONS, **TRAINING_ADDONS}
 
 
 @section
@@ -144,7 +164,7 @@ class EngineConfig:
     """A system that the engine runs."""
 
     system: Annotated[Any, "The model, and its sizes.", by_name(ENGINE_SYSTEMS)] = EncDecConfig()
-    addons: Annotated[Sections, "", spread(ENGINE_ADDONS)] = Sections()
+    addons: Annotated[Sections, "", spread(READ_ADDONS)] = Sections()
 
     @property
     def name(self) -> str:

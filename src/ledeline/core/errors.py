@@ -63,3 +63,7 @@ class LeftOutWarning(LedelineWarning, UserWarning):
 
 class EngineWarning(LedelineWarning, UserWarning):
     """No fast engine knows a system, so that it writes headlines itself."""
+
+
+class DeviceWarning(LedelineWarning, UserWarning):
+    """A GPU may be there, and torch, which would use it, cannot be imported."""

@@ -26,34 +26,32 @@ class MissingExtraError(LedelineError, ModuleNotFoundError):
     """A package that an extra of ledeline brings is not installed."""
 
 
-def missing_extra(
-    error: ModuleNotFoundError, what: str, own: str | None = None
-) -> MissingExtraError | None:
-    """Which extra to install for something of ledeline that did not find a module.
+def missing_extra(error: ModuleNotFoundError, what: str, *own: str) -> MissingExtraError | None:
+    """Which extras to install for something of ledeline that did not find a module.
 
-    `own` is the extra that it is installed with. None if no extra has the module: then the error is
-    none of the user's.
+    `own` are the extras that it is installed with; all of them are named at once. None if no extra
+    has the module: then the error is none of the user's.
     """
     module = (error.name or "").partition(".")[0]
     having = [extra for extra, modules in EXTRAS.items() if module in modules]
     if not having:
         return None
-    extra = own if own in having else having[0]
+    extras = ",".join(having[:1] if set(own).isdisjoint(having) else own)
     return MissingExtraError(
-        f"{what} needs {module}, which is not installed; run: pip install 'ledeline[{extra}]'",
+        f"{what} needs {module}, which is not installed; run: pip install 'ledeline[{extras}]'",
         name=error.name,
     )
 
 
 @contextmanager
-def needed_by(what: str, own: str | None = None) -> Iterator[None]:
-    """Say which extra has a module that is missing within."""
+def needed_by(what: str, *own: str) -> Iterator[None]:
+    """Say which extras to install for a module that is missing within, as `missing_extra`."""
     try:
         yield
     except MissingExtraError:
         raise
     except ModuleNotFoundError as error:
-        sentence = missing_extra(error, what, own)
+        sentence = missing_extra(error, what, *own)
         if sentence is None:
             raise
         raise sentence from None

@@ -100,6 +100,7 @@ class AlignmentSummary:
     words: dict[str, WordPairTable]  # by method
     quality: dict[str, AlignmentScore] | None  # by method; None without gold links
     heat_maps: tuple[PairHeatMap, ...]
+    left_out: str | None = None  # why nothing was aligned, and what to do; None if all was
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -108,6 +109,7 @@ class AlignmentSummary:
             "words": {method: table.as_dict() for method, table in self.words.items()},
             "quality": scores and {method: score.as_dict() for method, score in scores.items()},
             "heatmaps": [{"pair": one.pair} | one.heat_map.as_dict() for one in self.heat_maps],
+            **({} if self.left_out is None else {"left_out": self.left_out}),
         }
 
 
@@ -121,6 +123,7 @@ def read_alignment(path: Path, num_pairs: int) -> AlignmentSummary | None:
         words={method: _read_words(words.inner(method)) for method in words.values},
         quality=None if fields.is_null("quality") else _read_quality(fields.inner("quality")),
         heat_maps=_read_heat_maps(fields, num_pairs),
+        left_out=None if fields.is_null("left_out") else fields.text("left_out"),
     )
 
 

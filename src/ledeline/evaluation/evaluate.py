@@ -7,7 +7,6 @@ is done is noted there at once, so that an evaluation that was stopped can be re
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from ledeline import __version__, rouge
 from ledeline.config.section import at_least, section
-from ledeline.core.errors import LeftOutWarning, ScoreError
-from ledeline.core.extras import missing_extra
+from ledeline.core.errors import ScoreError
 from ledeline.core.progress import Progress, no_progress
 from ledeline.core.provenance import commit
 from ledeline.core.shipped import model_folder
@@ -24,10 +22,10 @@ from ledeline.core.signals import Interrupted, Stop
 from ledeline.corpus.evaluation_sets import EvaluationSet
 from ledeline.corpus.inputs import TextInput
 from ledeline.evaluation import scoring
-from ledeline.evaluation.alignment_json import AlignmentSummary
+from ledeline.evaluation.aligner import Aligner
 from ledeline.evaluation.audit import AuditSummary, audit, compared_words
 from ledeline.evaluation.check_counts import CheckCounts
-from ledeline.evaluation.evaluation_folder import SUMMARY, EvaluationFolder
+from ledeline.evaluation.evaluation_folder import SUMMARY, EvaluationFolder, SetFolder
 from ledeline.evaluation.json_fields import JsonFields
 from ledeline.evaluation.links import gold_links
 from ledeline.evaluation.summary import (
@@ -41,7 +39,6 @@ from ledeline.evaluation.summary import (
 from ledeline.evaluation.written_headline import WrittenHeadline
 from ledeline.inference.checks.checker import VERIFIER
 from ledeline.inference.checks.verifier_folder import verifier_checksum
-from ledeline.inference.engines import as_system
 from ledeline.inference.generate import generate
 from ledeline.inference.headliner import Headliner, Options
 from ledeline.inference.outputs.open_output import open_output
@@ -101,12 +98,14 @@ def evaluate(
 ) -> EvaluationResult:
     """Evaluate a system on test sets and write the folder `path`.
 
-    With `resume`, a folder that is there is completed: test sets that are done stay.
+    With `resume`, a folder that is there is completed: test sets that are done stay, but for an
+    alignment that was left out.
     """
     _check_names(sets)
     for test_set in sets:
         gold_links(test_set)  # errors in them are reported before the work
     settings, folder = _settings(system, config), EvaluationFolder(path)
+    aligner = Aligner(system.headliner.models[0], settings.samples, progress)
 
     def saved(*, ended: bool) -> EvaluationSummary:
         date = datetime.now(UTC).isoformat(timespec="seconds") if ended else None
@@ -119,12 +118,14 @@ def evaluate(
         try:
             with Stop().interrupting():
                 for test_set in sets:
-                    if test_set.name not in done:
-                        saved(ended=False)
-                        evaluated = _evaluate_set(
-                            system, test_set, folder, config, command, progress
-                        )
-                        done[test_set.name] = evaluated
+                    place = folder.test_set(test_set.name)
+                    if test_set.name in done:
+                        aligner.complete(place, test_set)
+                        continue
+                    saved(ended=False)
+                    figures = _evaluate_set(system, test_set, place, config, command, progress)
+                    place.write_alignment(aligner.align(test_set))
+                    done[test_set.name] = figures
         except Interrupted as interrupted:
             return EvaluationResult(saved(ended=False), interrupted.number)
         return EvaluationResult(saved(ended=True), None)
@@ -222,11 +223,13 @@ def _refuse_changes(stored: JsonFields, settings: EvaluationSettings) -> None:
 
 
 def _advice(key: str, before: object, value: Any) -> str:
-    """How to resume a folder of an earlier version, which had another default."""
+    """How to resume a folder that had other defaults: of an earlier version, or without torch."""
     if key == "replace_unknown" and before is False:
         return "resume with --unknown keep, or "
     if key == "checking" and before is None and value["check"]:
         return "resume with --no-check, or "
+    if (before, value) in (("int8", "float16"), ("cpu", "cuda")):  # auto, since torch is there
+        return "resume with --device cpu, or "
     return ""
 
 
@@ -252,13 +255,12 @@ def _read_whole(
 def _evaluate_set(
     system: EvaluatedSystem,
     test_set: EvaluationSet,
-    folder: EvaluationFolder,
+    place: SetFolder,
     config: EvaluationConfig,
     command: str,
     progress: Progress,
 ) -> SetSummary:
-    """Write all files of a test set, and return its figures."""
-    place = folder.test_set(test_set.name)
+    """Write all files of a test set but its alignment, and return its figures."""
     seconds = _write_headlines(system, test_set, place.headlines_path, config, progress)
     headlines = place.read_headlines(len(test_set.ledes))
     words = _compared_words(system, test_set, headlines, config)
@@ -267,7 +269,6 @@ def _evaluate_set(
     scores = rouge.score_all(outputs, references, config.scoring, progress)
     odd_words = audit(words.outputs, words.references, words.sources)
     place.write_pairs(scores, odd_words)
-    place.write_alignment(_alignment(system, test_set, config, progress))
     return SetSummary(
         files=test_set.files,
         checksum=checksum(test_set),
@@ -280,29 +281,6 @@ def _evaluate_set(
         seconds=seconds,
         command=command,
         checks=_count_checks(system, headlines, config),
-    )
-
-
-def _alignment(
-    system: EvaluatedSystem, test_set: EvaluationSet, config: EvaluationConfig, progress: Progress
-) -> AlignmentSummary:
-    """How a test set is aligned, by the system in PyTorch; nothing, with a warning, without it."""
-    try:
-        from ledeline.evaluation.set_alignment import alignment_summary
-    except ModuleNotFoundError as error:
-        missing = missing_extra(error, "alignment", own="train")
-        if missing is None:
-            raise
-        message = f"the alignment of {test_set.name} is left out: {missing}"
-        warnings.warn(message, LeftOutWarning, stacklevel=2)
-        return AlignmentSummary({}, None, ())
-    return alignment_summary(
-        as_system(system.headliner.models[0]),
-        test_set,
-        num_word_pairs=config.num_word_pairs,
-        num_heat_maps=config.num_heat_maps,
-        seed=config.seed,
-        progress=progress,
     )
 
 

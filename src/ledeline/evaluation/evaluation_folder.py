@@ -215,7 +215,7 @@ class SetFolder:
             texts=self._read_texts(headlines),
             pair_scores=pair_scores,
             audit=audit,
-            alignment=read_alignment(self.path / ALIGNMENT, summary.num_pairs),
+            alignment=self.read_alignment(summary.num_pairs),
             checks=tuple(one.check for one in headlines),
         )
 
@@ -224,6 +224,10 @@ class SetFolder:
         path = self.headlines_path
         lines = enumerate(_read_counted(path, num_pairs), start=1)
         return [parse_headline(path, number, line) for number, line in lines]
+
+    def read_alignment(self, num_pairs: int) -> AlignmentSummary | None:
+        """Read alignment.json; None where there is none."""
+        return read_alignment(self.path / ALIGNMENT, num_pairs)
 
     def _read_texts(self, headlines: Sequence[WrittenHeadline]) -> SetTexts:
         num_pairs = len(headlines)

@@ -5,7 +5,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledeline.config.engine_systems import EngineConfig
+from ledeline.config.engine_systems import TRAINING_ADDONS, EngineConfig
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.toml import load
 from ledeline.core.errors import LedelineError
@@ -36,10 +36,20 @@ class EngineSystem:
         self.tensors: Tensors = read_tensors(self.path)
 
     def engine(self, precision: EnginePrecision) -> Engine:
-        """The engine that runs it."""
-        engine = Engine(self.config, self.vocabulary, self.tensors, precision, path=self.path)
+        """The engine that runs it, without what acts in training alone."""
+        tensors = {
+            name: one
+            for name, one in self.tensors.items()
+            if name.split(".")[0] not in self._training_addons
+        }
+        engine = Engine(self.config, self.vocabulary, tensors, precision, path=self.path)
         drop_pages(self.tensors)  # it has its own copy, packed for the CPU
         return engine
+
+    @property
+    def _training_addons(self) -> set[str]:
+        """Add-ons of this system that act in training alone; their weights have their names."""
+        return self.config.addons.keys() & TRAINING_ADDONS.keys()
 
     @cached_property
     def num_parameters(self) -> int:

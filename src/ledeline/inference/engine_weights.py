@@ -14,7 +14,8 @@ from ledeline.runtime.tensor_file import StoredTensor, Tensors
 def refusal(system: System) -> str | None:
     """Why the engine cannot run a system, as part of a sentence; None: it can.
 
-    Add-ons that act in training alone may be any; the engine does not need to know them.
+    Add-ons that act in training alone may be any; the engine does not need to know them. Those that
+    rank once more what a search finds do so in PyTorch.
     """
     if type(system) not in (EncDec, Transformer) or not isinstance(system, EncDec | Transformer):
         return f"it does not know the system {system.config.name}"

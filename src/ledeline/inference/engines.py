@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ledeline.config.search import Device, Precision
 from ledeline.core.errors import EngineWarning, ModelError
+from ledeline.core.shipped import model_folder
 from ledeline.inference.devices import chosen_device
 from ledeline.inference.engine_bundle import EngineBundle, read_engine_bundle
 from ledeline.inference.engine_model import EngineModel
 from ledeline.inference.headline_model import ChosenPrecision, HeadlineModel
+from ledeline.model.format.description import pytorch_needed, read_description
 
 if TYPE_CHECKING:
     from ledeline.model.format.model_folder import ModelBundle
@@ -27,7 +29,13 @@ def open_bundles(folders: Sequence[Path | str], device: Device) -> list[Bundle]:
     """Read model folders, those that the engine can run without torch."""
     if chosen_device(device) == "cuda":
         return [open_model(folder, "cuda") for folder in folders]
-    return [read_engine_bundle(folder) or open_model(folder, "cpu") for folder in folders]
+    return [read_engine_bundle(folder) or _open_unknown(folder) for folder in folders]
+
+
+def _open_unknown(folder: Path | str) -> "ModelBundle":
+    """Load a model that the engine does not know, on the CPU."""
+    with pytorch_needed(folder, read_description(model_folder(folder))):
+        return open_model(folder, "cpu")
 
 
 def open_model(folder: Path | str, device: Device = "auto") -> "ModelBundle":
@@ -59,12 +67,14 @@ def choose_model(bundles: Sequence[Bundle], precision: Precision) -> HeadlineMod
     """
     systems = [one.model for one in bundles if not isinstance(one, EngineBundle)]
     on_cpu = all(one.device.type == "cpu" for one in systems)
-    chosen = _chosen_precision(precision, on_cpu=on_cpu)
     reasons = [_refusal(one, on_cpu=on_cpu) for one in systems]
     if on_cpu and bundles[0].extractive is not None:
         reasons.append(_FEATURES)
     if reason := next(filter(None, reasons), None):
-        return _fall_back(bundles, precision, f"the {'CPU' if on_cpu else 'GPU'} engine: {reason}")
+        engine = f"the {'CPU' if on_cpu else 'GPU'} engine: {reason}"
+        _refuse_without_engine(precision, engine, on_cpu=on_cpu)
+        return _fall_back(bundles, engine)
+    chosen = _chosen_precision(precision, on_cpu=on_cpu)
     if not on_cpu:
         steps = [step_model_of(one, precision) for one in systems]
         return _with_torch([as_system(one) for one in bundles], steps, chosen)
@@ -94,20 +104,19 @@ def _engine(bundle: Bundle, precision: ChosenPrecision) -> "Engine":
 
 def step_model_of(system: "System", precision: Precision) -> "StepModel[Any, Any]":
     """What a search in PyTorch steps through: fused kernels on a GPU, else the system itself."""
-    on_cpu = system.device.type == "cpu"
-    chosen = _chosen_precision(precision, on_cpu=on_cpu)
-    if on_cpu or _refusal(system, on_cpu=on_cpu):
-        if precision not in ("auto", "float32"):
-            raise ModelError(f"precision {precision} needs an engine; use float32 or auto")
+    if system.device.type == "cpu":
+        _refuse_without_engine(precision, "the CPU engine, and PyTorch searches here", on_cpu=True)
         return system
+    if reason := _refusal(system, on_cpu=False):
+        _refuse_without_engine(precision, f"the GPU engine: {reason}", on_cpu=False)
+        return system
+    chosen = _chosen_precision(precision, on_cpu=False)
     from ledeline.model.gpu.gpu_step_model import GpuStepModel
 
     return GpuStepModel(system, "float16" if chosen == "float16" else "float32")  # type: ignore[arg-type]
 
 
-def _fall_back(bundles: Sequence[Bundle], precision: Precision, reason: str) -> HeadlineModel:
-    if precision not in ("auto", "float32"):
-        raise ModelError(f"precision {precision} needs {reason}; use float32 or auto")
+def _fall_back(bundles: Sequence[Bundle], reason: str) -> HeadlineModel:
     warnings.warn(
         f"headlines are written by the system itself, which is slower than {reason}",
         EngineWarning,
@@ -141,11 +150,23 @@ def _rescorer(systems: "Sequence[System]", num_models: int) -> Any:
 
 
 def _chosen_precision(requested: Precision, *, on_cpu: bool) -> ChosenPrecision:
-    if requested == ("float16" if on_cpu else "int8"):
-        available, other = ("a GPU", "int8") if on_cpu else ("a CPU", "float16")
-        raise ModelError(
-            f"precision {requested} is for {available}; here use {other}, float32 or auto"
-        )
+    """What an engine computes in."""
+    _refuse_of_other_device(requested, f"{'int8' if on_cpu else 'float16'}, ", on_cpu=on_cpu)
     if requested == "float32":
         return "float32"
     return "int8" if on_cpu else "float16"
+
+
+def _refuse_without_engine(requested: Precision, engine: str, *, on_cpu: bool) -> None:
+    """Refuse a precision that only an engine has, where none runs."""
+    _refuse_of_other_device(requested, "", on_cpu=on_cpu)
+    if requested not in ("auto", "float32"):
+        raise ModelError(f"precision {requested} needs {engine}; use float32 or auto")
+
+
+def _refuse_of_other_device(requested: Precision, others: str, *, on_cpu: bool) -> None:
+    if requested == ("float16" if on_cpu else "int8"):
+        device = "GPU" if on_cpu else "CPU"
+        raise ModelError(
+            f"precision {requested} is for a {device}; here use {others}float32 or auto"
+        )

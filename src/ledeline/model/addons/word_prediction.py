@@ -1,31 +1,13 @@
 """Word prediction (WP) of Weng et al. 2017: states must say which words the headline will have."""
 
-from typing import Annotated, ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import BadValue, above, section
+from ledeline.config.engine_systems import WordPredictionConfig as WordPredictionConfig
 from ledeline.model.addons.addon import Addon, Sizes, View
 from ledeline.model.layers.additive_attention import AdditiveAttention
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
-
-
-@section
-class WordPredictionConfig:
-    """Word prediction (WP): states learn to say which words the headline will have."""
-
-    title: ClassVar[str] = "WP"
-    free: ClassVar[tuple[str, ...]] = ("weight",)  # keys that a run may change on its way
-
-    encoder: Annotated[bool, "Predict all words from the encoded source (WP_E)."] = True
-    decoder: Annotated[bool, "Predict the words that remain from each step (WP_D)."] = True
-    weight: Annotated[float, "Factor of the loss.", above(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        if not (self.encoder or self.decoder):
-            raise BadValue("encoder", False, "needs word_prediction.decoder")
 
 
 class WordPrediction(Addon):

@@ -13,14 +13,16 @@ ledeline 0.1.0, which had EncDec alone; they are still read.
 
 import json
 import math
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from ledeline.config.engine_systems import ENGINE_ADDONS, ENGINE_SYSTEMS
+from ledeline.config.engine_systems import ENGINE_SYSTEMS, READ_ADDONS
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.section import BadValue
 from ledeline.core.errors import ModelError, NewerModelError
+from ledeline.core.extras import needed_by
 from ledeline.core.shipped import is_name
 from ledeline.text.profiles import PROFILES
 from ledeline.text.tokenizer import MODEL_FILE, MODEL_FORMAT
@@ -95,11 +97,24 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 def is_known_to_engine(about: dict[str, Any]) -> bool:
     """Whether the engine knows the system, its add-ons, and what its searches add."""
-    if about.get("extractive") is not None:
-        return False
-    if about["version"] < VERSION:  # which had EncDec alone
-        return True
-    return about["system"] in ENGINE_SYSTEMS and set(about.get("addons", [])) <= set(ENGINE_ADDONS)
+    return _unknown_to_engine(about) is None
+
+
+def pytorch_needed(folder: Path | str, about: dict[str, Any]) -> AbstractContextManager[None]:
+    """Say what the engine does not know of a model, if torch is missing within."""
+    what = f"{folder}: the engine does not know {_unknown_to_engine(about)}, so the model"
+    return needed_by(what, "train")
+
+
+def _unknown_to_engine(about: dict[str, Any]) -> str | None:
+    """What the engine does not know of a model, as part of a sentence; None: nothing."""
+    if about["version"] == VERSION:  # those before had EncDec alone
+        if about["system"] not in ENGINE_SYSTEMS:
+            return f"the system {about['system']}"
+        for name in about.get("addons", []):
+            if name not in READ_ADDONS:
+                return f"the add-on {name}"
+    return None if about.get("extractive") is None else "extractive features"
 
 
 def _read_extractive(path: Path, values: Any) -> ExtractiveWeights:

@@ -13,7 +13,6 @@ from ledeline.config.engine_systems import EngineConfig
 from ledeline.config.toml import load
 from ledeline.core import shipped
 from ledeline.core.errors import LedelineError, ModelError
-from ledeline.core.extras import needed_by
 from ledeline.core.installed_models import InstalledModel, installed_models, refuse_unusable
 from ledeline.core.shipped import SHIPPED_NAME
 from ledeline.model.format.description import (
@@ -23,6 +22,7 @@ from ledeline.model.format.description import (
     WEIGHTS,
     Storage,
     is_known_to_engine,
+    pytorch_needed,
     read_description,
     title,
 )
@@ -72,7 +72,7 @@ def _system_name(folder: Path, about: dict[str, Any]) -> str:
     """The system with its add-ons, as its configuration names them."""
     if is_known_to_engine(about):
         return load(EngineConfig, folder / SYSTEM, renamed=RENAMED, quiet=True).name
-    with needed_by(f"a model of the system {about['system']}", "train"):
+    with pytorch_needed(folder, about):
         from ledeline.model.format.model_folder import read_system
 
         return read_system(folder).name

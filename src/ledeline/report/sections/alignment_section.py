@@ -104,11 +104,12 @@ class SetAlignment:
     quality: tuple[QualityGroup, ...]
     words: tuple[WordsGroup, ...]
     pairs: tuple[PairDrawings, ...]
+    left_out: tuple[str, ...]  # of which systems nothing is known, and why
 
 
 @dataclass(frozen=True)
 class AlignmentSection:
-    """The test sets of which anything is known."""
+    """The test sets of which anything is known, if only why it is not."""
 
     anchor: ClassVar[str] = "alignment"
     title: ClassVar[str] = "Alignment"
@@ -137,7 +138,7 @@ class _Aligned(NamedTuple):
 def alignment_section(study: Study) -> AlignmentSection | None:
     """Make the section; None where nothing is known."""
     sets = (_set_alignment(study, name) for name in study.test_sets)
-    found = tuple(one for one in sets if one.quality or one.words or one.pairs)
+    found = tuple(one for one in sets if one.quality or one.words or one.pairs or one.left_out)
     return AlignmentSection(found) if found else None
 
 
@@ -152,6 +153,11 @@ def _set_alignment(study: Study, test_set: str) -> SetAlignment:
         tuple(_quality_groups(aligned)),
         tuple(_words_groups(aligned)),
         tuple(_pair_drawings(study, aligned, test_set)),
+        tuple(
+            f"{one.system.label} was not aligned: {one.summary.left_out}."
+            for one in aligned
+            if one.summary.left_out is not None
+        ),
     )
 
 
