@@ -77,7 +77,7 @@ def test_a_system_survives_toml(tmp_path: Path) -> None:
         ("--optimizer.learning_rate=0", "must be above 0"),
         ("--schedule.halve_from=1", "must be at least 2"),
         ("--spm.c=0", "must be above 0"),
-        ("--system.hidden_size=0", "must be at least 1"),
+        ("--system.hidden_size=0", "must be from 1 to 65536"),
         ("--run.device=tpu", "must be one of auto, cpu, cuda"),
         ("--spm.enable=true", "did you mean spm.enabled"),
     ],

@@ -24,7 +24,7 @@ from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.format.pack import pack
 from ledeline.model.system_config import ADDON_CONFIGS, SYSTEM_CONFIGS, SystemConfig
 from ledeline.text.tokenizer import Tokenizer
-from systems import OWN_SIZES, SMALL
+from systems import OWN_SIZES, SMALL, addons
 
 WEIGHTS, ABOUT, SYSTEM = "model.safetensors", "model.json", "system.toml"
 STORAGES: list[Any] = ["float32", "float16", "int8"]
@@ -164,6 +164,27 @@ def test_what_no_ledeline_knows_so_far_is_refused(copied: Path, changes: dict[st
         read_engine_bundle(changed(copied, **changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"system": "transformer"}, "has system 'transformer', but system.toml has 'encdec'"),
+        ({"addons": []}, r"has addons \[\], but system.toml has \['sgate', 'spm'\]"),
+        ({"addons": ["spm"]}, r"has addons \['spm'\], but system.toml has \['sgate', 'spm'\]"),
+    ],
+    ids=str,
+)
+def test_both_descriptions_name_the_same(
+    copied: Path, changes: dict[str, Any], sentence: str
+) -> None:
+    config = SystemConfig(
+        system=SYSTEM_CONFIGS["encdec"](**SMALL), addons=addons(sgate=True, spm=True)
+    )
+    folder = changed(folder_of(copied.with_name("other"), copied, config), **changes)
+    for reading in (read_engine_bundle, load_model):
+        with pytest.raises(ModelError, match=f"model.json {sentence}"):
+            reading(folder)
+
+
 # --- add-ons that act in training alone -------------------------------------------------------------
 
 
@@ -192,6 +213,7 @@ def test_what_acts_in_training_alone_is_left_out(
 def test_its_weights_belong_to_no_layer_without_its_section(trained_with: Path) -> None:
     text = (trained_with / SYSTEM).read_text()
     (trained_with / SYSTEM).write_text(text[: text.index("[word_prediction]")])
+    changed(trained_with, addons=["sgate", "spm"])
     with pytest.raises(ModelError, match=r"word_prediction\.\S+ belongs to no layer of the model"):
         read(trained_with).model.engine("int8")
 

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from ledeline.config.section import (
+    DEPTH,
+    SIZE,
     BadValue,
     Sections,
     above,
     at_least,
     below,
+    between,
     by_name,
     section,
     spread,
@@ -27,9 +30,9 @@ class EncDecConfig:
     free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["encdec"], "The system."] = "encdec"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
-    hidden_size: Annotated[int, "H, of each LSTM layer and direction.", at_least(1)] = 400
-    layers: Annotated[int, "LSTM layers of the encoder, and of the decoder.", at_least(1)] = 2
+    embedding_size: Annotated[int, "D, of the word embeddings.", SIZE] = 200
+    hidden_size: Annotated[int, "H, of each LSTM layer and direction.", SIZE] = 400
+    layers: Annotated[int, "LSTM layers of the encoder, and of the decoder.", DEPTH] = 2
     dropout: Annotated[
         float,
         "Share of values dropped at embeddings, between layers and before the output.",
@@ -53,12 +56,14 @@ class TransformerConfig:
 
     name: Annotated[Literal["transformer"], "The system."] = "transformer"
     embedding_size: Annotated[
-        int, "d, of the embeddings and of all states; even, and a multiple of heads.", at_least(2)
+        int,
+        "d, of the embeddings and of all states; even, and a multiple of heads.",
+        between(2, 2**16),
     ] = 512
-    hidden_size: Annotated[int, "Of the feed-forward networks.", at_least(1)] = 2048
-    encoder_layers: Annotated[int, "Layers of the encoder.", at_least(1)] = 6
-    decoder_layers: Annotated[int, "Layers of the decoder.", at_least(1)] = 6
-    heads: Annotated[int, "h, heads of each attention.", at_least(1)] = 8
+    hidden_size: Annotated[int, "Of the feed-forward networks.", SIZE] = 2048
+    encoder_layers: Annotated[int, "Layers of the encoder.", DEPTH] = 6
+    decoder_layers: Annotated[int, "Layers of the decoder.", DEPTH] = 6
+    heads: Annotated[int, "h, heads of each attention.", SIZE] = 8
     dropout: Annotated[
         float,
         "Share of values dropped at embeddings, after each part of a layer and before the output.",

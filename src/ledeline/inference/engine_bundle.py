@@ -14,6 +14,7 @@ from ledeline.model.format.description import (
     RENAMED,
     SYSTEM,
     WEIGHTS,
+    check_same_system,
     is_known_to_engine,
     read_description,
     title,
@@ -88,6 +89,7 @@ def read_engine_bundle(name: Path | str) -> EngineBundle | None:
 def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:
     tokenizer = Tokenizer.read(folder, about["profile"])
     config = load(EngineConfig, folder / SYSTEM, renamed=RENAMED, quiet=True)
+    check_same_system(folder, about, config.system.name, config.addons)
     model = EngineSystem(folder, config, tokenizer.vocabulary_size)
     return EngineBundle(
         model, tokenizer, about.get("block_ngrams", 0), about.get("check", False), None

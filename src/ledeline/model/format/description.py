@@ -95,6 +95,19 @@ def read_description(folder: Path) -> dict[str, Any]:
     return about
 
 
+def check_same_system(folder: Path, about: dict[str, Any], system: str, addons: Any) -> None:
+    """Refuse a folder whose two descriptions name different systems or add-ons."""
+    if about["version"] < VERSION:  # which had no names
+        return
+    said = {"system": about["system"], "addons": sorted(about.get("addons", addons))}
+    for key, own in {"system": system, "addons": sorted(addons)}.items():
+        if said[key] != own:
+            raise ModelError(
+                f"{folder} is damaged: {MODEL_FILE} has {key} {said[key]!r}, "
+                f"but {SYSTEM} has {own!r}"
+            )
+
+
 def is_known_to_engine(about: dict[str, Any]) -> bool:
     """Whether the engine knows the system, its add-ons, and what its searches add."""
     return _unknown_to_engine(about) is None

@@ -16,6 +16,7 @@ from ledeline.model.format.description import (
     VERSION,
     WEIGHTS,
     Storage,
+    check_same_system,
     read_description,
     title,
 )
@@ -83,6 +84,7 @@ def _load(folder: Path) -> ModelBundle:
     about = read_description(folder)
     tokenizer = Tokenizer.read(folder, about["profile"])
     system = read_system(folder)
+    check_same_system(folder, about, system.system.name, system.addons)
     model = build(system, tokenizer.vocabulary_size)
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import at_least, below, section
+from ledeline.config.section import SIZE, at_least, below, section
 from ledeline.model.layers.abs_encoders import (
     AbsEncoder,
     BagOfWordsEncoder,
@@ -43,19 +43,19 @@ class AbsConfig:
     free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["abs"], "The system."] = "abs"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
-    hidden_size: Annotated[int, "H, of the hidden layer.", at_least(1)] = 400
+    embedding_size: Annotated[int, "D, of the word embeddings.", SIZE] = 200
+    hidden_size: Annotated[int, "H, of the hidden layer.", SIZE] = 400
     encoder: Annotated[
         Literal["attention", "bow", "conv", "none"],
         "attention: ABS; bow: the mean of the words of the source; conv: convolutions over them; "
         "none: the source is not read.",
     ] = "attention"
-    encoder_size: Annotated[int, "P, of what the encoder gives.", at_least(1)] = 200
+    encoder_size: Annotated[int, "P, of what the encoder gives.", SIZE] = 200
     context: Annotated[int, "C: a word depends on so many words before it.", at_least(1)] = 5
     smoothing: Annotated[
         int, "Q: attention mixes windows of 2 Q + 1 words of the source.", at_least(0)
     ] = 2
-    filters: Annotated[int, "Filters of each convolution, with conv.", at_least(1)] = 1000
+    filters: Annotated[int, "Filters of each convolution, with conv.", SIZE] = 1000
     dropout: Annotated[
         float,
         "Share of values dropped before the output; there was none where it was published.",

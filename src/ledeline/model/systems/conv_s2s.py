@@ -14,7 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import BadValue, at_least, below, section
+from ledeline.config.section import (
+    SIZE,
+    BadValue,
+    at_least,
+    below,
+    section,
+)
 from ledeline.core.errors import ModelError
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
@@ -49,7 +55,7 @@ class ConvS2SConfig:
     embedding_size: Annotated[
         int, "f, of the embeddings, of what attention sees and of the output's input.", at_least(1)
     ] = 256
-    hidden_size: Annotated[int, "d, of each convolution.", at_least(1)] = 256
+    hidden_size: Annotated[int, "d, of each convolution.", SIZE] = 256
     layers: Annotated[
         int, "Convolutions of the encoder, and of the decoder, one above the other.", at_least(1)
     ] = 6

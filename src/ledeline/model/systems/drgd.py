@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import at_least, below, section
+from ledeline.config.section import SIZE, at_least, below, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem, Begun, Unrolled
 from ledeline.model.layers.dropout import Dropout
@@ -36,10 +36,10 @@ class DrgdConfig:
     free: ClassVar[tuple[str, ...]] = ("dropout", "beta")  # keys that a run may change on its way
 
     name: Annotated[Literal["drgd"], "The system."] = "drgd"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 300
-    hidden_size: Annotated[int, "H, of each GRU and direction.", at_least(1)] = 500
-    latent_size: Annotated[int, "Z, of the latent variable of a step.", at_least(1)] = 500
-    attention_size: Annotated[int, "Of the hidden layer of attention.", at_least(1)] = 1000
+    embedding_size: Annotated[int, "D, of the word embeddings.", SIZE] = 300
+    hidden_size: Annotated[int, "H, of each GRU and direction.", SIZE] = 500
+    latent_size: Annotated[int, "Z, of the latent variable of a step.", SIZE] = 500
+    attention_size: Annotated[int, "Of the hidden layer of attention.", SIZE] = 1000
     decoder: Annotated[
         Literal["two", "one"],
         "The recurrence: two GRUs as in the paper, or one of two steps as in the released code.",

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import at_least, below, section
+from ledeline.config.section import (
+    DEPTH,
+    SIZE,
+    at_least,
+    below,
+    section,
+)
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.layers.attention import Attention, AttentionFollower, Memory
@@ -28,9 +34,9 @@ class GruConfig:
     free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["gru"], "The system."] = "gru"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 200
-    hidden_size: Annotated[int, "H, of each GRU layer and direction.", at_least(1)] = 400
-    layers: Annotated[int, "GRU layers of the encoder, and of the decoder.", at_least(1)] = 2
+    embedding_size: Annotated[int, "D, of the word embeddings.", SIZE] = 200
+    hidden_size: Annotated[int, "H, of each GRU layer and direction.", SIZE] = 400
+    layers: Annotated[int, "GRU layers of the encoder, and of the decoder.", DEPTH] = 2
     dropout: Annotated[
         float,
         "Share of values dropped at embeddings, between layers and before the output.",

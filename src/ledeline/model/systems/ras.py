@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import Limit, at_least, below, section
+from ledeline.config.section import SIZE, Limit, at_least, below, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.layers.attention import AttentionFollower, Memory, attend_by_product
@@ -30,13 +30,13 @@ class RasConfig:
     free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["ras"], "The system."] = "ras"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 512
+    embedding_size: Annotated[int, "D, of the word embeddings.", SIZE] = 512
     hidden_size: Annotated[
-        int, "H, of the decoder and the convolution; as embedding_size in the paper.", at_least(1)
+        int, "H, of the decoder and the convolution; as embedding_size in the paper.", SIZE
     ] = 512
-    width: Annotated[int, "Words that the convolution sees at once; odd.", at_least(1), _ODD] = 5
+    width: Annotated[int, "Words that the convolution sees at once; odd.", SIZE, _ODD] = 5
     positions: Annotated[
-        int, "Places with a vector of their own; later ones share the last.", at_least(1)
+        int, "Places with a vector of their own; later ones share the last.", SIZE
     ] = 1024
     cell: Annotated[Literal["elman", "lstm"], "The recurrent unit of the decoder."] = "elman"
     dropout: Annotated[

@@ -11,7 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import Limit, at_least, below, section
+from ledeline.config.section import (
+    SIZE,
+    Limit,
+    at_least,
+    below,
+    section,
+)
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.addons.sgate import SelectiveGate, SelectiveGateConfig
 from ledeline.model.attention_system import AttentionSystem
@@ -34,14 +40,14 @@ class SeassConfig:
     free: ClassVar[tuple[str, ...]] = ("dropout",)  # keys that a run may change on its way
 
     name: Annotated[Literal["seass"], "The system."] = "seass"
-    embedding_size: Annotated[int, "D, of the word embeddings.", at_least(1)] = 300
+    embedding_size: Annotated[int, "D, of the word embeddings.", SIZE] = 300
     hidden_size: Annotated[
         int,
         "H, of the decoder, and of both directions of the encoder together; even.",
         at_least(2),
         _EVEN,
     ] = 512
-    attention_size: Annotated[int, "Hidden units of attention.", at_least(1)] = 512
+    attention_size: Annotated[int, "Hidden units of attention.", SIZE] = 512
     readout_size: Annotated[
         int, "Units before maxout, which leaves half of them; even.", at_least(2), _EVEN
     ] = 512
