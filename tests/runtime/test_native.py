@@ -262,6 +262,32 @@ class TestDamage:
         with pytest.raises(ValueError, match="is not an id of the vocabulary"):
             begun(model(fastest, int8=True), [[5, word]], SearchConfig())
 
+    def test_a_list_that_says_it_is_endless_is_refused(self, fastest: str) -> None:
+        with pytest.raises(MemoryError):
+            begun(model(fastest, int8=True), [range(2**63 - 1)], SearchConfig())
+
+    @pytest.mark.parametrize("length", [80, 119, 120, 121, 300_000])
+    def test_a_long_name_is_told_in_part(self, fastest: str, length: int) -> None:
+        tensors = read_tensors(SHIPPED / "model.safetensors")
+        for values in (b"1234", b"123"):
+            tensors["a" + "é" * length] = "F32", (1,), values
+            with pytest.raises(ValueError, match=r"^a.* (belongs to|has 3 bytes)") as error:
+                model(fastest, int8=True, tensors=tensors)
+            assert len(str(error.value)) < 250
+
+    @pytest.mark.parametrize("int8", [True, False], ids=["int8", "float32"])
+    @pytest.mark.parametrize("name", ["output.weight", "decoder.embedding.weight"])
+    @pytest.mark.parametrize("scale", [3e36, -3e38, float("inf"), float("nan")])
+    def test_scales_that_make_infinite_weights_are_refused(
+        self, fastest: str, int8: bool, name: str, scale: float
+    ) -> None:
+        tensors = extreme_tensors(40, 8, 16)
+        kind, shape, values = tensors[f"{name}.scale"]
+        tensors[f"{name}.scale"] = kind, shape, values[:-4] + struct.pack("f", scale)
+        sizes = {"vocabulary": 40, "embedding": 8, "hidden": 16, "layers": 1}
+        with pytest.raises(ValueError, match=f"{name} has weights that are not finite numbers"):
+            model(fastest, int8=int8, tensors=tensors, **sizes, gate=False, spm=False)
+
     def test_an_unknown_kind_is_refused(self) -> None:
         with pytest.raises(ValueError, match="no kernels of the kind abacus"):
             model("abacus", int8=True)
