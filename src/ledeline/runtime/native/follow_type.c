@@ -10,8 +10,8 @@ typedef struct {
     PyObject_HEAD
     Follow follow;
     PyObject *model;
-    PyThread_type_lock lock;
-    int made;
+    PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
+    int made, failed;        /* after a step that failed, some of what was seen is missing */
 } FollowObject;
 
 /* Headlines as (source, ids) pairs; the ids are taken over. */
@@ -73,17 +73,28 @@ static void follow_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-static PyObject *step(PyObject *self, PyObject *none) {
-    (void)none;
+static Follow *enter(PyObject *self) {
     FollowObject *own = (FollowObject *)self;
-    int good = 1;
     if (!own->made || !own->lock) return PyErr_SetString(PyExc_ValueError, "nothing was begun"), NULL;
     if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
         return PyErr_SetString(PyExc_RuntimeError, "another thread uses this"), NULL;
-    Py_BEGIN_ALLOW_THREADS
-    if (own->follow.running) good = follow_step(&own->follow);
-    Py_END_ALLOW_THREADS
+    if (!own->failed) return &own->follow;
     PyThread_release_lock(own->lock);
+    return PyErr_SetString(PyExc_RuntimeError, "a step failed for lack of memory; begin again"), NULL;
+}
+
+static void leave(PyObject *self) { PyThread_release_lock(((FollowObject *)self)->lock); }
+
+static PyObject *step(PyObject *self, PyObject *none) {
+    (void)none;
+    Follow *follow = enter(self);
+    if (!follow) return NULL;
+    int good = 1;
+    Py_BEGIN_ALLOW_THREADS
+    if (follow->running) good = follow_step(follow);
+    Py_END_ALLOW_THREADS
+    ((FollowObject *)self)->failed = !good;
+    leave(self);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
@@ -93,35 +104,43 @@ static PyObject *floats(const float *values, Size number) {
 
 /* headline(n): (logs, states, attention, predictions), floats as bytes; None where there are none. */
 static PyObject *headline(PyObject *self, PyObject *number) {
-    FollowObject *own = (FollowObject *)self;
     Size n = PyLong_AsSsize_t(number);
     if (n == -1 && PyErr_Occurred()) return NULL;
-    if (!own->made || own->follow.running || n < 0 || n >= own->follow.number)
-        return PyErr_SetString(PyExc_ValueError, "there is no such headline yet"), NULL;
-    const Followed *one = &own->follow.headlines[n];
-    Size steps = one->length + 1, width = own->follow.lengths[one->source];
-    return Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * own->follow.model->size),
-                         floats(one->attention, steps * width), floats(one->predictions, steps * width));
+    const Follow *follow = enter(self);
+    if (!follow) return NULL;
+    PyObject *seen = NULL;
+    if (follow->running || n < 0 || n >= follow->number)
+        PyErr_SetString(PyExc_ValueError, "there is no such headline yet");
+    else {
+        const Followed *one = &follow->headlines[n];
+        Size steps = one->length + 1, width = follow->lengths[one->source];
+        seen = Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * follow->model->size),
+                             floats(one->attention, steps * width), floats(one->predictions, steps * width));
+    }
+    leave(self);
+    return seen;
 }
 
 /* values(source): what attention mixes, (I, H) floats as bytes. */
 static PyObject *values(PyObject *self, PyObject *number) {
-    FollowObject *own = (FollowObject *)self;
     Size source = PyLong_AsSsize_t(number);
     if (source == -1 && PyErr_Occurred()) return NULL;
-    if (!own->made || source < 0 || source >= own->follow.num_sources)
-        return PyErr_SetString(PyExc_ValueError, "there is no such source"), NULL;
-    const Memory *memory = &own->follow.seen[source];
-    Size h = own->follow.model->size, stride = memory->stride;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
-    for (Size i = 0; bytes && i < memory->length; i++)
-        memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
+    const Follow *follow = enter(self);
+    if (!follow) return NULL;
+    PyObject *bytes = NULL;
+    if (source < 0 || source >= follow->num_sources) PyErr_SetString(PyExc_ValueError, "there is no such source");
+    else bytes = memory_values(follow->model, &follow->seen[source]);
+    leave(self);
     return bytes;
 }
 
 static PyObject *get_running(PyObject *self, void *none) {
     (void)none;
-    return PyBool_FromLong(((FollowObject *)self)->follow.running);
+    const Follow *follow = enter(self);
+    if (!follow) return NULL;
+    int running = follow->running;
+    leave(self);
+    return PyBool_FromLong(running);
 }
 
 static PyGetSetDef attributes[] = {

@@ -90,6 +90,15 @@ PyObject *make_model_type(PyObject *module) {
     return Py_XNewRef(model_type);
 }
 
+PyObject *memory_values(const Model *model, const Memory *memory) {
+    Size h = model->size;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
+    float *to = bytes ? (float *)PyBytes_AsString(bytes) : NULL;
+    for (Size i = 0; to && i < memory->length; i++)
+        memcpy(to + i * h, memory->values + i * memory->stride, (size_t)h * sizeof *to);
+    return bytes;
+}
+
 /* --- lists of ids ------------------------------------------------------------------------------- */
 
 int id_lists_of(PyObject *sequence, Size limit, int filled, IdLists *lists) {

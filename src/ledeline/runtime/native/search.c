@@ -324,8 +324,8 @@ static int see(Search *search) {
     if (!seen->states || !seen->rows) return free(seen->states), free(seen->rows), 0;
     search->num_seen++;
     for (Size n = 0; n < search->number; n++) {
-        seen->rows[n] = search->beams[n].running ? row : -1;
-        if (search->beams[n].running) row += search->beams[n].num_live;
+        seen->rows[n] = (SeenRows){row, search->beams[n].running ? search->beams[n].num_live : 0};
+        row += seen->rows[n].number;
     }
     for (Size n = 0; n < search->rows; n++)
         memcpy(seen->states + n * h, search->members->after + n * size, (size_t)h * sizeof(float));

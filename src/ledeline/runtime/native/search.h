@@ -40,10 +40,14 @@ typedef struct {
     int32_t *forbidden;
 } Beam;
 
-/* z of all rows of a step, and the first row of each source, or -1. */
+/* z of all rows of a step, and which rows each source has: so many from the first on. */
+typedef struct {
+    Size first, number;
+} SeenRows;
+
 typedef struct {
     float *states;
-    Size *rows;
+    SeenRows *rows;
 } SeenStep;
 
 typedef struct {

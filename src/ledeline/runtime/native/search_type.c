@@ -12,7 +12,7 @@ typedef struct {
     Search search;
     PyObject *models; /* a tuple */
     PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
-    int made;
+    int made, failed;        /* after a step that failed its parts do not fit together */
 } SearchObject;
 
 static int parse(PyObject *arguments, PyObject *keywords, PyObject **model, PyObject **sources,
@@ -117,7 +117,9 @@ static Search *enter(PyObject *self) {
     if (!own->made) return PyErr_SetString(PyExc_ValueError, "the search was not begun"), NULL;
     if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
         return PyErr_SetString(PyExc_RuntimeError, "another thread uses this search"), NULL;
-    return &own->search;
+    if (!own->failed) return &own->search;
+    PyThread_release_lock(own->lock);
+    return PyErr_SetString(PyExc_RuntimeError, "the search failed for lack of memory; begin another"), NULL;
 }
 
 static void leave(PyObject *self) { PyThread_release_lock(((SearchObject *)self)->lock); }
@@ -130,7 +132,7 @@ static PyObject *step(PyObject *self, PyObject *none) {
     Py_BEGIN_ALLOW_THREADS
     if (search->running) good = search_step(search);
     Py_END_ALLOW_THREADS
-    if (!good) search->running = 0;
+    ((SearchObject *)self)->failed = !good;
     leave(self);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
@@ -148,24 +150,34 @@ static PyObject *give_up(PyObject *self, PyObject *sources) {
     return search ? Py_NewRef(Py_None) : NULL;
 }
 
+/* Put a new object, or NULL with a Python error, into a tuple. */
+static int put(PyObject *tuple, Size place, PyObject *item) {
+    return item && PyTuple_SetItem(tuple, place, item) == 0; /* which takes over the item */
+}
+
+/* What a node says, at its step; `ids` has no place for the end. */
+static int put_node(const Beam *beam, const Node *one, Size length, PyObject *ids, PyObject *slots, PyObject *logs) {
+    double before = one->parent < 0 ? 0.0 : (double)beam->nodes[one->parent].total;
+    return (one->step >= length || put(ids, one->step, PyLong_FromLong(one->word))) &&
+           put(slots, one->step, PyLong_FromLong(one->slot)) &&
+           put(logs, one->step, PyFloat_FromDouble((double)one->total - before));
+}
+
 /* A headline: (ids, cost, truncated, slots, logs). */
 static PyObject *headline(const Beam *beam, int32_t node) {
     int truncated = node < 0;
     int32_t last = truncated ? -1 - node : node;
     Size steps = beam->nodes[last].step + 1, length = steps - !truncated;
-    PyObject *ids = PyTuple_New(length), *slots = PyTuple_New(steps), *logs = PyTuple_New(steps);
-    for (int32_t at = last; ids && slots && logs && at >= 0; at = beam->nodes[at].parent) {
-        const Node *one = &beam->nodes[at];
-        double before = one->parent < 0 ? 0.0 : (double)beam->nodes[one->parent].total;
-        PyObject *word = PyLong_FromLong(one->word), *slot = PyLong_FromLong(one->slot);
-        PyObject *log = PyFloat_FromDouble((double)one->total - before);
-        if (!word || !slot || !log) return NULL;
-        if (one->step < length) PyTuple_SetItem(ids, one->step, word);
-        else Py_DECREF(word);
-        PyTuple_SetItem(slots, one->step, slot), PyTuple_SetItem(logs, one->step, log);
-    }
-    if (!ids || !slots || !logs) return NULL;
-    return Py_BuildValue("(NdNNN)", ids, -(double)beam->nodes[last].total, PyBool_FromLong(truncated), slots, logs);
+    PyObject *ids = PyTuple_New(length), *slots = PyTuple_New(steps), *logs = PyTuple_New(steps), *all = NULL;
+    int good = ids && slots && logs;
+    for (int32_t at = last; good && at >= 0; at = beam->nodes[at].parent)
+        good = put_node(beam, &beam->nodes[at], length, ids, slots, logs);
+    double cost = -(double)beam->nodes[last].total;
+    if (good) all = Py_BuildValue("(OdNOO)", ids, cost, PyBool_FromLong(truncated), slots, logs);
+    Py_XDECREF(ids);
+    Py_XDECREF(slots);
+    Py_XDECREF(logs);
+    return all;
 }
 
 static PyObject *list_of(const Search *search, Size source, int32_t *nodes) {
@@ -204,22 +216,17 @@ static PyObject *values(PyObject *self, PyObject *number) {
     PyObject *bytes = NULL;
     if (source < 0 || source >= search->number || !search->members->memories[source].floats)
         PyErr_SetString(PyExc_ValueError, "there is no such source");
-    else {
-        const Memory *memory = &search->members->memories[source];
-        Size h = search->model->size, stride = memory->stride;
-        bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
-        for (Size i = 0; bytes && i < memory->length; i++)
-            memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
-    }
+    else bytes = memory_values(search->model, &search->members->memories[source]);
     leave(self);
     return bytes;
 }
 
 static int place_state(const Search *search, Size source, Size j, Size slot, float *to) {
     if (j >= search->num_seen) return 1;
-    Size h = search->model->size, first = search->seen[j].rows[source];
-    if (first < 0 || slot >= search->options.beam) return 0;
-    memcpy(to, search->seen[j].states + (first + slot) * h, (size_t)h * sizeof *to);
+    Size h = search->model->size;
+    SeenRows rows = search->seen[j].rows[source];
+    if (slot >= rows.number) return 0;
+    memcpy(to, search->seen[j].states + (rows.first + slot) * h, (size_t)h * sizeof *to);
     return 1;
 }
 
@@ -254,12 +261,20 @@ static PyObject *states(PyObject *self, PyObject *arguments) {
 
 static PyObject *get_running(PyObject *self, void *none) {
     (void)none;
-    return PyBool_FromLong(((SearchObject *)self)->search.running);
+    const Search *search = enter(self);
+    if (!search) return NULL;
+    int running = search->running;
+    leave(self);
+    return PyBool_FromLong(running);
 }
 
 static PyObject *get_num_seen(PyObject *self, void *none) {
     (void)none;
-    return PyLong_FromSsize_t(((SearchObject *)self)->search.num_seen);
+    const Search *search = enter(self);
+    if (!search) return NULL;
+    Size number = search->num_seen;
+    leave(self);
+    return PyLong_FromSsize_t(number);
 }
 
 static PyGetSetDef attributes[] = {

@@ -19,6 +19,9 @@ PyObject *make_follow_type(PyObject *module);
 /* The model in a Python object, or NULL with a TypeError. */
 ModelObject *model_of(PyObject *object);
 
+/* What attention mixes for a source, (I, H) floats as bytes, or NULL with a Python error. */
+PyObject *memory_values(const Model *model, const Memory *memory);
+
 /* Lists of ids, (number) of them, none empty if `filled`. NULL with a Python error. */
 typedef struct {
     int32_t **ids;
