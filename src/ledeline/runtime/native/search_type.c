@@ -12,7 +12,7 @@ typedef struct {
     Search search;
     PyObject *models; /* a tuple */
     PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
-    int made, failed;        /* after a step that failed its parts do not fit together */
+    int failed;              /* after a step that failed its parts do not fit together */
 } SearchObject;
 
 static int parse(PyObject *arguments, PyObject *keywords, PyObject **model, PyObject **sources,
@@ -55,10 +55,9 @@ static const Model **models_of(PyObject *given, PyObject **tuple) {
     if (number && !models) PyErr_NoMemory();
     int good = models != NULL;
     for (Size n = 0; good && n < number; n++) {
-        ModelObject *one = model_of(PyTuple_GetItem(*tuple, n));
-        good = one != NULL;
+        models[n] = model_of(PyTuple_GetItem(*tuple, n));
+        good = models[n] != NULL;
         if (!good) break;
-        models[n] = &one->model;
         good = models[n]->sizes.vocabulary == models[0]->sizes.vocabulary;
         if (!good) PyErr_SetString(PyExc_ValueError, "the models have different vocabularies");
     }
@@ -78,43 +77,41 @@ static int lists_of(PyObject *sources, PyObject *forbidden, Size vocabulary, IdL
     return 0;
 }
 
-static int search_object_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
-    SearchObject *own = (SearchObject *)self;
+static PyObject *new_search(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     PyObject *model, *sources, *forbidden, *tuple;
     SearchOptions options;
     IdLists ids, never = {0};
-    if (own->made) return PyErr_SetString(PyExc_TypeError, "a Search is made once"), -1;
-    if (!parse(arguments, keywords, &model, &sources, &options, &forbidden)) return -1;
+    if (!parse(arguments, keywords, &model, &sources, &options, &forbidden)) return NULL;
     const Model **models = models_of(model, &tuple);
-    if (!models) return -1;
+    if (!models) return NULL;
     Size number = PyTuple_Size(tuple);
     int good = number == 1 || !options.keep_states;
     if (!good) PyErr_SetString(PyExc_ValueError, "keep_states goes with one model");
     if (!good || !lists_of(sources, forbidden, models[0]->sizes.vocabulary, &ids, &never))
-        return free(models), Py_DECREF(tuple), -1;
-    if (!own->lock) own->lock = PyThread_allocate_lock();
-    Py_BEGIN_ALLOW_THREADS
-    own->made = own->lock && begin(own, models, number, &ids, &never, options);
-    Py_END_ALLOW_THREADS
-    if (own->made) own->models = Py_NewRef(tuple);
-    else PyErr_NoMemory();
+        return free(models), Py_DECREF(tuple), NULL;
+    SearchObject *own = new_object(type);
+    if (own) {
+        own->models = Py_NewRef(tuple), own->lock = PyThread_allocate_lock();
+        Py_BEGIN_ALLOW_THREADS
+        good = own->lock && begin(own, models, number, &ids, &never, options);
+        Py_END_ALLOW_THREADS
+        if (!good) Py_CLEAR(own);
+        if (!good) PyErr_NoMemory();
+    }
     drop_id_lists(&ids), drop_id_lists(&never), free(models), Py_DECREF(tuple);
-    return own->made ? 0 : -1;
+    return (PyObject *)own;
 }
 
 static void search_dealloc(PyObject *self) {
     SearchObject *own = (SearchObject *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    if (own->made) search_release(&own->search);
+    search_release(&own->search);
     if (own->lock) PyThread_free_lock(own->lock);
     Py_XDECREF(own->models);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    free_object(self);
 }
 
 static Search *enter(PyObject *self) {
     SearchObject *own = (SearchObject *)self;
-    if (!own->made) return PyErr_SetString(PyExc_ValueError, "the search was not begun"), NULL;
     if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
         return PyErr_SetString(PyExc_RuntimeError, "another thread uses this search"), NULL;
     if (!own->failed) return &own->search;
@@ -295,13 +292,13 @@ static PyMethodDef methods[] = {
 PyObject *make_search_type(PyObject *module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, "A beam search of several sources."},
-        {Py_tp_init, search_object_init},
-        {Py_tp_new, PyType_GenericNew},
-        {Py_tp_dealloc, search_dealloc},
+        {Py_tp_new, (void *)new_search},
+        {Py_tp_dealloc, (void *)search_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_getset, attributes},
         {0, NULL},
     };
-    static PyType_Spec spec = {"ledeline.runtime._runtime.Search", sizeof(SearchObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"ledeline.runtime._runtime.Search", sizeof(SearchObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
     return PyType_FromModuleAndSpec(module, &spec, NULL);
 }
