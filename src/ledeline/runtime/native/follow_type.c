@@ -55,9 +55,9 @@ static PyObject *new_follow(PyTypeObject *type, PyObject *arguments, PyObject *k
     FollowObject *own = all ? new_object(type) : NULL;
     if (!own) return drop_headlines(all, all ? number : 0), drop_id_lists(&lists), NULL;
     own->model = Py_NewRef(model), own->lock = PyThread_allocate_lock();
-    Py_BEGIN_ALLOW_THREADS
+    BEGIN_COMPUTING
     good = follow_init(&own->follow, of, lists.ids, lists.lengths, lists.number, all, number, explain);
-    Py_END_ALLOW_THREADS
+    END_COMPUTING
     if (good && own->lock) return (PyObject *)own;
     Py_DECREF(own);
     return PyErr_NoMemory();
@@ -87,9 +87,9 @@ static PyObject *step(PyObject *self, PyObject *none) {
     Follow *follow = enter(self);
     if (!follow) return NULL;
     int good = 1;
-    Py_BEGIN_ALLOW_THREADS
+    BEGIN_COMPUTING
     if (follow->running) good = follow_step(follow);
-    Py_END_ALLOW_THREADS
+    END_COMPUTING
     ((FollowObject *)self)->failed = !good;
     leave(self);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();

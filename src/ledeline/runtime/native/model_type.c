@@ -17,9 +17,9 @@ static int make(ModelObject *own, PyObject *tensors, Sizes sizes, int int8, cons
     HeldTensors held;
     int good;
     if (!hold_tensors(tensors, &held)) return 0;
-    Py_BEGIN_ALLOW_THREADS
+    BEGIN_COMPUTING
     good = model_init(&own->model, &held.tensors, sizes, int8, kernels);
-    Py_END_ALLOW_THREADS
+    END_COMPUTING
     if (!good) raise_tensors_error(&held.tensors);
     drop_tensors(&held);
     return good;

@@ -92,9 +92,9 @@ static PyObject *new_search(PyTypeObject *type, PyObject *arguments, PyObject *k
     SearchObject *own = new_object(type);
     if (own) {
         own->models = Py_NewRef(tuple), own->lock = PyThread_allocate_lock();
-        Py_BEGIN_ALLOW_THREADS
+        BEGIN_COMPUTING
         good = own->lock && begin(own, models, number, &ids, &never, options);
-        Py_END_ALLOW_THREADS
+        END_COMPUTING
         if (!good) Py_CLEAR(own);
         if (!good) PyErr_NoMemory();
     }
@@ -126,9 +126,9 @@ static PyObject *step(PyObject *self, PyObject *none) {
     Search *search = enter(self);
     if (!search) return NULL;
     int good = 1;
-    Py_BEGIN_ALLOW_THREADS
+    BEGIN_COMPUTING
     if (search->running) good = search_step(search);
-    Py_END_ALLOW_THREADS
+    END_COMPUTING
     ((SearchObject *)self)->failed = !good;
     leave(self);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();

@@ -3,8 +3,13 @@
 #ifndef LEDELINE_TYPES_H
 #define LEDELINE_TYPES_H
 
+#include "float_mode.h"
 #include "held_tensors.h"
 #include "model.h"
+
+/* Around what is computed: other threads of Python go on, and floats have their default mode. */
+#define BEGIN_COMPUTING Py_BEGIN_ALLOW_THREADS FloatMode mode_before = enter_float_mode();
+#define END_COMPUTING leave_float_mode(mode_before); Py_END_ALLOW_THREADS
 
 typedef struct {
     PyObject_HEAD

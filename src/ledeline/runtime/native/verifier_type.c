@@ -40,9 +40,9 @@ static int init_verifier(Verifier *verifier, PyObject *dict, VerifierShape shape
     HeldTensors held;
     if (!hold_tensors(dict, &held)) return 0;
     int good;
-    Py_BEGIN_ALLOW_THREADS
+    BEGIN_COMPUTING
     good = verifier_init(verifier, &held.tensors, shape, int8, kernels);
-    Py_END_ALLOW_THREADS
+    END_COMPUTING
     if (!good) raise_tensors_error(&held.tensors);
     drop_tensors(&held);
     return good;
@@ -213,11 +213,11 @@ static PyObject *judge(PyObject *self, PyObject *args) {
     memset(&q, 0, sizeof q);
     if (read_question(&q, args, &verifier->shape)) {
         int good;
-        Py_BEGIN_ALLOW_THREADS
+        BEGIN_COMPUTING
         good = verifier_judge(verifier, q.source, q.num_source, q.values.values, q.number, q.width,
                               q.headlines, q.states.values, q.logs.values, q.labels, q.doubts,
                               q.kinds);
-        Py_END_ALLOW_THREADS
+        END_COMPUTING
         found = good ? answer(&q) : PyErr_NoMemory();
     }
     drop_question(&q);
