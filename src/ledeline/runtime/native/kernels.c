@@ -55,36 +55,30 @@ double natural_log(double x) {
 }
 
 #define NAME(name) JOIN(portable, name)
-#define KIND_NAME "portable"
 #define PART 16
 #include "kernels_body.h"
 #undef NAME
-#undef KIND_NAME
 #undef PART
 
 #ifdef X86
 
 BEGIN_TARGET("avx2")
 #define NAME(name) JOIN(avx2, name)
-#define KIND_NAME "avx2"
 #define PART 32
 #define INT8_PAIRS
 #include "kernels_body.h"
 #undef INT8_PAIRS
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
 BEGIN_TARGET("avx2,avxvnni")
 #define NAME(name) JOIN(avxvnni, name)
-#define KIND_NAME "avxvnni"
 #define PART 32
 #define INT8_AVXVNNI
 #include "kernels_body.h"
 #undef INT8_AVXVNNI
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
@@ -94,13 +88,11 @@ BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2")
 BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,prefer-vector-width=512")
 #endif
 #define NAME(name) JOIN(avx512, name)
-#define KIND_NAME "avx512"
 #define PART 64
 #define INT8_PAIRS
 #include "kernels_body.h"
 #undef INT8_PAIRS
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
@@ -110,13 +102,11 @@ BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2")
 BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,prefer-vector-width=512")
 #endif
 #define NAME(name) JOIN(vnni, name)
-#define KIND_NAME "vnni"
 #define PART 64
 #define INT8_VNNI
 #include "kernels_body.h"
 #undef INT8_VNNI
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
@@ -125,13 +115,11 @@ END_TARGET
 #ifdef DOTPROD
 BEGIN_TARGET("arch=armv8.2-a+dotprod")
 #define NAME(name) JOIN(dotprod, name)
-#define KIND_NAME "dotprod"
 #define PART 16
 #define INT8_DOTPROD
 #include "kernels_body.h"
 #undef INT8_DOTPROD
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 #endif
@@ -183,10 +171,4 @@ const Kernels *kernels_of(Kind kind) {
     if (kind == KIND_DOTPROD && has_dotprod()) return &dotprod_kernels;
 #endif
     return NULL;
-}
-
-Kind best_kind(void) {
-    for (int kind = NUM_KINDS - 1; kind > 0; kind--)
-        if (kernels_of((Kind)kind)) return (Kind)kind;
-    return KIND_PORTABLE;
 }

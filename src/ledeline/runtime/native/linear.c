@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /* --- memory ------------------------------------------------------------------------------------- */
 
 #define ALIGNMENT 64

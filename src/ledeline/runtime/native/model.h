@@ -11,8 +11,6 @@
 #include "products.h"
 #include "transformer_layers.h"
 
-enum { PAD, UNK, BOS, EOS };
-
 typedef enum { ENCDEC, TRANSFORMER } System;
 
 /* Of a Transformer `embedding` is d, `hidden` that of its feed-forward networks, `layers` the decoder's. */

@@ -12,8 +12,6 @@
 #define STEP_ROWS 64  /* hypotheses that are advanced together */
 #define MOST_ROWS 256 /* of sources that are encoded together; a longer source is alone */
 
-static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /* --- rows --------------------------------------------------------------------------------------- */
 
 /* Rows of d floats, `stride` apart: x, norm(x), and what a part adds. */
