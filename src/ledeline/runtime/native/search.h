@@ -40,6 +40,11 @@ typedef struct {
     int32_t *forbidden;
 } Beam;
 
+/* The total of a live hypothesis. */
+static inline float total_of(const Beam *beam, Size slot) {
+    return beam->slots[slot] < 0 ? 0.0f : beam->nodes[beam->slots[slot]].total;
+}
+
 /* z of all rows of a step, and which rows each source has: so many from the first on. */
 typedef struct {
     Size first, number;
