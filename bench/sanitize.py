@@ -25,7 +25,12 @@ from machine import described
 ADDRESS: Final = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow")
 ADDRESS_ONLY: Final = ("-fno-sanitize-recover=all",)
 THREAD: Final = ("-g", "-O1", "-fsanitize=thread")
-EXTENSION_TESTS: Final = ("test_native.py", "test_native_misuse.py", "test_native_transformer.py")
+EXTENSION_TESTS: Final = (
+    "test_native.py",
+    "test_native_misuse.py",
+    "test_native_transformer.py",
+    "test_past.py",
+)
 OPTIONS: Final[tuple[dict[str, int], ...]] = (
     {"beam": 1},
     {"beam": 7, "n_best": 7, "min_length": 9, "max_length": 12},

@@ -211,6 +211,14 @@ int transformer_logits(const Model *model, const Linear *layer, const float *sta
     return apply_rows(model->kernels, layer, states, transformer_state_size(model), rows, to, work);
 }
 
+void transformer_forget(const Model *model, const Memory *const *memories, const float *states, Size rows,
+                        const Size *parents, Size next) {
+    Size size = transformer_state_size(model);
+    for (Size n = 0; n < next; n++) past_hold(memories[parents[n]]->past, slot_of(model, states + parents[n] * size));
+    for (Size n = 0; n < rows; n++)
+        if (memories[n]->past) past_let_go(memories[n]->past, slot_of(model, states + n * size));
+}
+
 /* --- the decoder -------------------------------------------------------------------------------- */
 
 /* The pasts of some rows: slots of the words up to the one that is read, `longest` for each row. */
