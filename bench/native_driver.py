@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 ROOT: Final = Path(__file__).parents[1]
 NATIVE: Final = ROOT / "src" / "ledeline" / "runtime" / "native"
 DRIVER: Final = ROOT / "tests" / "runtime" / "native"
-NEEDS_PYTHON: Final = ("module.c", "held_tensors.c")  # and what ends in _type.c
+NEEDS_PYTHON: Final = ("module.c", "held_tensors.c", "types.c")  # and what ends in _type.c
 STORED: Final = {"F32": 0, "F16": 1, "I8": 2}
 
 

@@ -4,7 +4,7 @@
 
 The driver of the engine runs the bundled models on ledes of the golden file with all options of the
 search, and hostile models and questions (tests/runtime/native/fuzz.c), with every kind of kernels.
-With `--extension`, tests/runtime/test_native.py runs with an extension built for sanitizers.
+With `--extension`, the tests of the extension run with one that is built for sanitizers.
 """
 
 import argparse
@@ -25,6 +25,12 @@ from machine import described
 ADDRESS: Final = ("-g", "-O1", "-fsanitize=address,undefined,float-cast-overflow")
 ADDRESS_ONLY: Final = ("-fno-sanitize-recover=all",)
 THREAD: Final = ("-g", "-O1", "-fsanitize=thread")
+EXTENSION_TESTS: Final = (
+    "test_native.py",
+    "test_native_misuse.py",
+    "test_native_transformer.py",
+    "test_past.py",
+)
 OPTIONS: Final[tuple[dict[str, int], ...]] = (
     {"beam": 1},
     {"beam": 7, "n_best": 7, "min_length": 9, "max_length": 12},
@@ -125,15 +131,16 @@ def run_extension(folder: Path) -> Result:
     )
     asked = ["gcc", "-print-file-name=libasan.so"]
     library = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    tests = str(native_driver.ROOT / "tests" / "runtime" / "test_native.py")
+    folder_of_tests = native_driver.ROOT / "tests" / "runtime"
+    tests = [str(folder_of_tests / name) for name in EXTENSION_TESTS]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=native_driver.ROOT,
         env={
             **os.environ,
             "PYTHONPATH": str(package),
             "LD_PRELOAD": library,
-            "ASAN_OPTIONS": "detect_leaks=0",
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         },
         capture_output=True,
         text=True,

@@ -56,6 +56,19 @@ def header(text: str, values: bytes = b"") -> bytes:
             "FFF\\.\\.\\. *,",
         ),
         (header('{"\\n": 1}'), r"\\n' has no type"),
+        (
+            header(
+                '{"a\\u001b[2Jb": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}', b"1234"
+            ),
+            r"the name 'a\\x1b\[2Jb' of a tensor .* cannot be printed",
+        ),
+        (
+            header(
+                '{"' + "é" * 81 + '": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}',
+                b"1234",
+            ),
+            f"the name {'é' * 80}\\.\\.\\. of a tensor is too long",
+        ),
     ],
 )
 def test_a_damaged_header_is_told_in_one_short_line(

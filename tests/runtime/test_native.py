@@ -1,10 +1,6 @@
 """The engine in C beside the system in PyTorch, and the same bits on every kind of processor."""
 
-import json
-import mmap
 import struct
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +12,7 @@ from ledeline.data.dataset import padded
 from ledeline.model.format.model_folder import load_model
 from ledeline.search import search
 from ledeline.text.tokenizer import Tokenizer
+from native_models import begun, extreme_tensors, found, model, read_tensors
 
 _runtime = pytest.importorskip("ledeline.runtime._runtime")
 
@@ -35,47 +32,6 @@ CHOICES = (
     {"beam": 8, "n_best": 4, "recombine": 2, "block_ngrams": 1},
     {"beam": 4, "forbid_unknown": True, "max_length": 3},
 )
-
-
-def read_tensors(path: Path) -> dict[str, Any]:
-    """The tensors of a safetensors file, mapped into memory."""
-    with path.open("rb") as file:
-        view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    (size,) = struct.unpack("<Q", view[:8])
-    return {
-        name: (one["dtype"], tuple(one["shape"]), view[8 + size :][slice(*one["data_offsets"])])
-        for name, one in json.loads(bytes(view[8 : 8 + size])).items()
-        if name != "__metadata__"
-    }
-
-
-def model(kind: str, *, int8: bool, **changes: Any) -> Any:
-    sizes = {
-        "vocabulary": 8052,
-        "embedding": 256,
-        "hidden": 512,
-        "layers": 2,
-        "gate": True,
-        "spm": True,
-    }
-    tensors = changes.pop("tensors", None) or read_tensors(SHIPPED / "model.safetensors")
-    return _runtime.Model(tensors, int8=int8, kind=kind, **sizes | changes)
-
-
-def found(of: Any, sources: list[list[int]], config: SearchConfig) -> list[list[tuple[Any, ...]]]:
-    running = begun(of, sources, config)
-    while running.running:
-        running.step()
-    return running.hypotheses()
-
-
-def begun(of: Any, sources: list[list[int]], config: SearchConfig, **more: Any) -> Any:
-    asked = {name: getattr(config, name) for name in SearchConfig.__dataclass_fields__}
-    asked["max_length"] = -1 if config.max_length is None else config.max_length
-    for name in ("block_ngrams", "recombine"):
-        asked[name] = asked[name] or 0
-    more = {"keep_states": False, "max_states": -1, "forbidden": None} | more
-    return _runtime.Search(of, sources, **asked, **more)
 
 
 @pytest.fixture(scope="module")
@@ -111,42 +67,6 @@ def test_every_kind_of_processor_has_the_same_bits(
     expected = found(model(fastest, int8=int8), sources, config)
     for kind in _runtime.kinds():
         assert found(model(kind, int8=int8), sources, config) == expected
-
-
-def extreme(shape: tuple[int, int], name: str) -> np.ndarray[Any, Any]:
-    """Levels whose products are as large as they get, in all patterns of signs and places."""
-    random = np.random.default_rng(zlib.crc32(name.encode()))
-    levels = random.integers(-128, 128, shape)
-    levels[::3] = random.choice([-128, 127], levels[::3].shape)
-    levels[1::6], levels[4::6] = 127, -128
-    levels[:, random.random(shape[1]) < 0.2] = 0
-    return levels.astype(np.int8)
-
-
-def extreme_tensors(v: int, d: int, h: int) -> dict[str, Any]:
-    """The tensors of an EncDec of one layer, with scales that keep sums in the range of gates."""
-    shapes = {"encoder.embedding.weight": (v, d, 1), "decoder.embedding.weight": (v, d, 1)}
-    for side in ("", "_reverse"):
-        shapes[f"encoder.layers.0.weight_ih_l0{side}"] = 4 * h, d, 1
-        shapes[f"encoder.layers.0.weight_hh_l0{side}"] = 4 * h, h, 1
-    shapes |= {"decoder.first.weight": (4 * h, d + 2 * h, 2), "output.weight": (v, h, 1)}
-    shapes |= {
-        "decoder.attention.bilinear": (h, h, 1),
-        "decoder.attention.mix.weight": (h, 2 * h, 2),
-    }
-    made: dict[str, Any] = {}
-    for name, (rows, cols, parts) in shapes.items():
-        made[name] = "I8", (rows, cols), extreme((rows, cols), name).tobytes()
-        of_scales = (1, cols) if name.endswith("bilinear") else (rows, parts)
-        scales = np.full(of_scales, 1 / (127 * cols**0.5), np.float32)
-        made[f"{name}.scale"] = "F32", of_scales, scales.tobytes()
-    biases = [
-        f"encoder.layers.0.bias_{one}_l0{side}" for one in ("ih", "hh") for side in ("", "_reverse")
-    ]
-    for name in (*biases, "decoder.first.bias", "output.bias"):
-        size = v if name == "output.bias" else 4 * h
-        made[name] = "F32", (size,), np.linspace(-1, 1, size, dtype=np.float32).tobytes()
-    return made
 
 
 @pytest.mark.parametrize(("d", "h"), [(8, 16), (5, 7), (40, 64), (13, 51)], ids=str)
@@ -261,6 +181,32 @@ class TestDamage:
     def test_an_id_that_is_no_word_is_refused(self, fastest: str, word: int) -> None:
         with pytest.raises(ValueError, match="is not an id of the vocabulary"):
             begun(model(fastest, int8=True), [[5, word]], SearchConfig())
+
+    def test_a_list_that_says_it_is_endless_is_refused(self, fastest: str) -> None:
+        with pytest.raises(MemoryError):
+            begun(model(fastest, int8=True), [range(2**63 - 1)], SearchConfig())
+
+    @pytest.mark.parametrize("length", [80, 119, 120, 121, 300_000])
+    def test_a_long_name_is_told_in_part(self, fastest: str, length: int) -> None:
+        tensors = read_tensors(SHIPPED / "model.safetensors")
+        for values in (b"1234", b"123"):
+            tensors["a" + "é" * length] = "F32", (1,), values
+            with pytest.raises(ValueError, match=r"^a.* (belongs to|has 3 bytes)") as error:
+                model(fastest, int8=True, tensors=tensors)
+            assert len(str(error.value)) < 250
+
+    @pytest.mark.parametrize("int8", [True, False], ids=["int8", "float32"])
+    @pytest.mark.parametrize("name", ["output.weight", "decoder.embedding.weight"])
+    @pytest.mark.parametrize("scale", [3e36, -3e38, float("inf"), float("nan")])
+    def test_scales_that_make_infinite_weights_are_refused(
+        self, fastest: str, int8: bool, name: str, scale: float
+    ) -> None:
+        tensors = extreme_tensors(40, 8, 16)
+        kind, shape, values = tensors[f"{name}.scale"]
+        tensors[f"{name}.scale"] = kind, shape, values[:-4] + struct.pack("f", scale)
+        sizes = {"vocabulary": 40, "embedding": 8, "hidden": 16, "layers": 1}
+        with pytest.raises(ValueError, match=f"{name} has weights that are not finite numbers"):
+            model(fastest, int8=int8, tensors=tensors, **sizes, gate=False, spm=False)
 
     def test_an_unknown_kind_is_refused(self) -> None:
         with pytest.raises(ValueError, match="no kernels of the kind abacus"):

@@ -118,6 +118,20 @@ class TestWindows:
 
 
 @needs("gcc")
+def test_an_old_compiler_leaves_out_what_it_does_not_know(folder: Path) -> None:
+    """It stands for GCC 9 and 10, which end with an error where they read `avxvnni`."""
+    driver = [str(native_driver.build("gcc", folder / "old", [*WARNINGS, "-DNO_AVXVNNI"]))]
+    own = native_driver.kinds([str(native_driver.build("gcc", folder / "new"))])
+    assert native_driver.kinds(driver) == [kind for kind in own if kind != "avxvnni"]
+    assert finds_the_golden_file(driver, folder, SHORT)
+    text = (native_driver.NATIVE / "kernels.c").read_text("utf-8")
+    asked = ["gcc", *native_driver.flags(), "-DNO_AVXVNNI", "-E", f"-I{native_driver.NATIVE}"]
+    done = subprocess.run([*asked, "-xc", "-"], input=text, capture_output=True, text=True)
+    assert "vnni_kernels" in done.stdout
+    assert "avxvnni_" not in done.stdout
+
+
+@needs("gcc")
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [

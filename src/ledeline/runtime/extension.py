@@ -20,5 +20,5 @@ def extension() -> Any:
         raise NoEngineError(
             f"ledeline was installed without its engine ({error}); install it from a wheel, or "
             "with a C compiler such as gcc: pip install --force-reinstall --no-deps --no-cache-dir "
-            "ledeline"
+            "ledeline (with -v, pip shows why it was not compiled)"
         ) from None

@@ -16,6 +16,7 @@ SIZES: Final = {"F32": 4, "F16": 2, "I8": 1}  # bytes of a value
 NAMES: Final = {"F32": "float32", "F16": "float16", "I8": "int8"}
 _MAX_HEADER: Final = 2**24  # bytes
 _MAX_DIMENSIONS: Final = 8
+_MAX_NAME: Final = 80  # characters; those of the systems have half as many
 _MAX_TOLD: Final = 80  # characters of a damaged file that an error repeats
 _LENGTH: Final = 8
 
@@ -135,6 +136,8 @@ def _entry(name: str, entry: Any, num_bytes: int) -> tuple[str, tuple[int, ...],
         dtype, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise _Damage(f"{own} has no type, shape and place") from None
+    if len(name) > _MAX_NAME or not name.isprintable():
+        raise _Damage(f"the name {own} of a tensor is too long, or cannot be printed")
     if dtype not in list(SIZES):
         raise _Damage(f"{own} has the type {_told(dtype)}, which is none of {', '.join(SIZES)}")
     are_sizes = all(type(one) is int and 0 <= one <= num_bytes for one in (*shape, begin, end))

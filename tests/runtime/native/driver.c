@@ -48,6 +48,13 @@ static int set_number(Settings *settings, const char *key, Size value) {
     return 0;
 }
 
+/* The best kind of this processor. */
+static Kind best_kind(void) {
+    for (int kind = NUM_KINDS - 1; kind > 0; kind--)
+        if (kernels_of((Kind)kind)) return (Kind)kind;
+    return KIND_PORTABLE;
+}
+
 static int read_settings(Settings *settings, int number, char **arguments) {
     *settings = (Settings){.kind = kind_name(best_kind()), .int8 = 1, .batch = 32, .threads = 1, .every = 1};
     settings->task.options = (SearchOptions){.beam = 5, .n_best = 1, .min_length = 1, .max_length = -1, .max_states = -1};

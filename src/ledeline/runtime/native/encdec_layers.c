@@ -14,8 +14,6 @@ typedef struct {
     int int8;
 } Maker;
 
-static int is_between(Size value, Size least, Size most) { return value >= least && value <= most; }
-
 static int are_possible(const EncDecSizes *s) {
     return is_between(s->vocabulary, 4, MAX_VOCABULARY) && is_between(s->embedding, 1, MAX_SIZE) &&
            is_between(s->hidden, 1, MAX_SIZE) && is_between(s->layers, 1, MAX_ENCDEC_LAYERS);

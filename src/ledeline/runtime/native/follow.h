@@ -5,7 +5,7 @@
 
 #include "model.h"
 
-/* A headline J + 1 steps Size, the last of which writes <eos>, and what its steps saw. */
+/* A headline of J + 1 steps, the last of which writes <eos>, and what its steps saw. */
 typedef struct {
     Size source, length; /* length: J */
     int32_t *ids;        /* (J) */

@@ -10,9 +10,14 @@ typedef struct {
     PyObject_HEAD
     Follow follow;
     PyObject *model;
-    PyThread_type_lock lock;
-    int made;
+    PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
+    int failed;              /* after a step that failed, some of what was seen is missing */
 } FollowObject;
+
+static void drop_headlines(Followed *all, Size number) {
+    for (Size n = 0; n < number; n++) free(all[n].ids);
+    free(all);
+}
 
 /* Headlines as (source, ids) pairs; the ids are taken over. */
 static Followed *headlines_of(PyObject *sequence, Size num_sources, Size limit, Size *number) {
@@ -30,60 +35,63 @@ static Followed *headlines_of(PyObject *sequence, Size num_sources, Size limit, 
         Py_XDECREF(pair);
         if (!good || !one->ids) {
             if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a headline is not (source, ids)");
-            for (Size n = 0; n < *number; n++) free(all[n].ids);
-            return free(all), NULL;
+            return drop_headlines(all, *number), NULL;
         }
     }
     return all;
 }
 
-static int follow_object_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
+static PyObject *new_follow(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     static char *names[] = {"model", "sources", "headlines", "explain", NULL};
-    FollowObject *own = (FollowObject *)self;
     PyObject *model, *sources, *headlines;
-    int explain;
+    int explain, good;
     Size number;
     IdLists lists;
-    if (own->made) return PyErr_SetString(PyExc_TypeError, "a Follow is made once"), -1;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOp", names, &model, &sources, &headlines, &explain)) return -1;
-    ModelObject *of = model_of(model);
-    if (!of || !id_lists_of(sources, of->model.sizes.vocabulary, 1, &lists)) return -1;
-    Followed *all = headlines_of(headlines, lists.number, of->model.sizes.vocabulary, &number);
-    if (!all) return drop_id_lists(&lists), -1;
-    own->lock = PyThread_allocate_lock();
-    own->made = 1; /* from here on there is something to release */
-    int good;
-    Py_BEGIN_ALLOW_THREADS
-    good = follow_init(&own->follow, &of->model, lists.ids, lists.lengths, lists.number, all, number, explain);
-    Py_END_ALLOW_THREADS
-    own->model = Py_NewRef(model);
-    if (good && own->lock) return 0;
-    own->follow.running = 0;
-    PyErr_NoMemory();
-    return -1;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOp:Follow", names, &model, &sources, &headlines, &explain))
+        return NULL;
+    const Model *of = model_of(model);
+    if (!of || !id_lists_of(sources, of->sizes.vocabulary, 1, &lists)) return NULL;
+    Followed *all = headlines_of(headlines, lists.number, of->sizes.vocabulary, &number);
+    FollowObject *own = all ? new_object(type) : NULL;
+    if (!own) return drop_headlines(all, all ? number : 0), drop_id_lists(&lists), NULL;
+    own->model = Py_NewRef(model), own->lock = PyThread_allocate_lock();
+    BEGIN_COMPUTING
+    good = follow_init(&own->follow, of, lists.ids, lists.lengths, lists.number, all, number, explain);
+    END_COMPUTING
+    if (good && own->lock) return (PyObject *)own;
+    Py_DECREF(own);
+    return PyErr_NoMemory();
 }
 
 static void follow_dealloc(PyObject *self) {
     FollowObject *own = (FollowObject *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    if (own->made) follow_release(&own->follow);
+    follow_release(&own->follow);
     if (own->lock) PyThread_free_lock(own->lock);
     Py_XDECREF(own->model);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    free_object(self);
 }
+
+static Follow *enter(PyObject *self) {
+    FollowObject *own = (FollowObject *)self;
+    if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
+        return PyErr_SetString(PyExc_RuntimeError, "another thread uses this"), NULL;
+    if (!own->failed) return &own->follow;
+    PyThread_release_lock(own->lock);
+    return PyErr_SetString(PyExc_RuntimeError, "a step failed for lack of memory; begin again"), NULL;
+}
+
+static void leave(PyObject *self) { PyThread_release_lock(((FollowObject *)self)->lock); }
 
 static PyObject *step(PyObject *self, PyObject *none) {
     (void)none;
-    FollowObject *own = (FollowObject *)self;
+    Follow *follow = enter(self);
+    if (!follow) return NULL;
     int good = 1;
-    if (!own->made || !own->lock) return PyErr_SetString(PyExc_ValueError, "nothing was begun"), NULL;
-    if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
-        return PyErr_SetString(PyExc_RuntimeError, "another thread uses this"), NULL;
-    Py_BEGIN_ALLOW_THREADS
-    if (own->follow.running) good = follow_step(&own->follow);
-    Py_END_ALLOW_THREADS
-    PyThread_release_lock(own->lock);
+    BEGIN_COMPUTING
+    if (follow->running) good = follow_step(follow);
+    END_COMPUTING
+    ((FollowObject *)self)->failed = !good;
+    leave(self);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
@@ -93,35 +101,43 @@ static PyObject *floats(const float *values, Size number) {
 
 /* headline(n): (logs, states, attention, predictions), floats as bytes; None where there are none. */
 static PyObject *headline(PyObject *self, PyObject *number) {
-    FollowObject *own = (FollowObject *)self;
     Size n = PyLong_AsSsize_t(number);
     if (n == -1 && PyErr_Occurred()) return NULL;
-    if (!own->made || own->follow.running || n < 0 || n >= own->follow.number)
-        return PyErr_SetString(PyExc_ValueError, "there is no such headline yet"), NULL;
-    const Followed *one = &own->follow.headlines[n];
-    Size steps = one->length + 1, width = own->follow.lengths[one->source];
-    return Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * own->follow.model->size),
-                         floats(one->attention, steps * width), floats(one->predictions, steps * width));
+    const Follow *follow = enter(self);
+    if (!follow) return NULL;
+    PyObject *seen = NULL;
+    if (follow->running || n < 0 || n >= follow->number)
+        PyErr_SetString(PyExc_ValueError, "there is no such headline yet");
+    else {
+        const Followed *one = &follow->headlines[n];
+        Size steps = one->length + 1, width = follow->lengths[one->source];
+        seen = Py_BuildValue("(NNNN)", floats(one->logs, steps), floats(one->states, steps * follow->model->size),
+                             floats(one->attention, steps * width), floats(one->predictions, steps * width));
+    }
+    leave(self);
+    return seen;
 }
 
 /* values(source): what attention mixes, (I, H) floats as bytes. */
 static PyObject *values(PyObject *self, PyObject *number) {
-    FollowObject *own = (FollowObject *)self;
     Size source = PyLong_AsSsize_t(number);
     if (source == -1 && PyErr_Occurred()) return NULL;
-    if (!own->made || source < 0 || source >= own->follow.num_sources)
-        return PyErr_SetString(PyExc_ValueError, "there is no such source"), NULL;
-    const Memory *memory = &own->follow.seen[source];
-    Size h = own->follow.model->size, stride = memory->stride;
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
-    for (Size i = 0; bytes && i < memory->length; i++)
-        memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
+    const Follow *follow = enter(self);
+    if (!follow) return NULL;
+    PyObject *bytes = NULL;
+    if (source < 0 || source >= follow->num_sources) PyErr_SetString(PyExc_ValueError, "there is no such source");
+    else bytes = memory_values(follow->model, &follow->seen[source]);
+    leave(self);
     return bytes;
 }
 
 static PyObject *get_running(PyObject *self, void *none) {
     (void)none;
-    return PyBool_FromLong(((FollowObject *)self)->follow.running);
+    const Follow *follow = enter(self);
+    if (!follow) return NULL;
+    int running = follow->running;
+    leave(self);
+    return PyBool_FromLong(running);
 }
 
 static PyGetSetDef attributes[] = {
@@ -139,13 +155,13 @@ static PyMethodDef methods[] = {
 PyObject *make_follow_type(PyObject *module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, "Known headlines, written again step by step."},
-        {Py_tp_init, follow_object_init},
-        {Py_tp_new, PyType_GenericNew},
-        {Py_tp_dealloc, follow_dealloc},
+        {Py_tp_new, (void *)new_follow},
+        {Py_tp_dealloc, (void *)follow_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_getset, attributes},
         {0, NULL},
     };
-    static PyType_Spec spec = {"ledeline.runtime._runtime.Follow", sizeof(FollowObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"ledeline.runtime._runtime.Follow", sizeof(FollowObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
     return PyType_FromModuleAndSpec(module, &spec, NULL);
 }

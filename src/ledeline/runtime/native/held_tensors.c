@@ -39,12 +39,13 @@ static int hold_one(PyObject *name, PyObject *value, Tensor *tensor, Py_buffer *
     tensor->name = text;
     if (!stored_of(type, &tensor->stored, &size) || !shape_of(shape, tensor)) {
         if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "%s has the type %s or its shape, which the engine does not read", text, type);
+            PyErr_Format(PyExc_ValueError, "%.120s has the type %.20s or its shape, which the engine does not read", text,
+                         type);
         return 0;
     }
     if (PyObject_GetBuffer(buffer, view, PyBUF_SIMPLE) < 0) return 0;
     if (view->len != tensor->rows * tensor->cols * size) {
-        PyErr_Format(PyExc_ValueError, "%s has %zd bytes, which is not what its shape needs", text, view->len);
+        PyErr_Format(PyExc_ValueError, "%.120s has %zd bytes, which is not what its shape needs", text, view->len);
         PyBuffer_Release(view);
         return 0;
     }
@@ -92,14 +93,20 @@ void drop_tensors(HeldTensors *held) {
 }
 
 void raise_tensors_error(const Tensors *tensors) {
-    if (tensors->error[0]) PyErr_SetString(PyExc_ValueError, tensors->error);
-    else PyErr_NoMemory();
+    if (!tensors->error[0]) {
+        PyErr_NoMemory();
+        return;
+    }
+    /* A long name was cut, maybe in the middle of a character. */
+    PyObject *text = PyUnicode_DecodeUTF8(tensors->error, (Py_ssize_t)strlen(tensors->error), "replace");
+    if (text) PyErr_SetObject(PyExc_ValueError, text);
+    Py_XDECREF(text);
 }
 
 int32_t *ids_of(PyObject *sequence, Size limit, Size *number) {
     Py_ssize_t size = PySequence_Size(sequence);
     if (size < 0) return NULL;
-    int32_t *ids = malloc(((size_t)size + 1) * sizeof *ids);
+    int32_t *ids = calloc((size_t)size + 1, sizeof *ids); /* a length may be anything; malloc's could wrap */
     if (!ids) return (int32_t *)PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < size; i++) {
         PyObject *item = PySequence_GetItem(sequence, i);

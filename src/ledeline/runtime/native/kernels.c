@@ -9,6 +9,20 @@
 #define X86 1
 #include <cpuid.h>
 #include <immintrin.h>
+/* Older compilers do not know AVX-VNNI; NO_AVXVNNI stands for them. Apple's Clang counts one ahead. */
+#if defined(__apple_build_version__)
+#define FIRST_WITH_AVXVNNI 13
+#define COMPILER_VERSION __clang_major__
+#elif defined(__clang__)
+#define FIRST_WITH_AVXVNNI 12
+#define COMPILER_VERSION __clang_major__
+#else
+#define FIRST_WITH_AVXVNNI 11
+#define COMPILER_VERSION __GNUC__
+#endif
+#if COMPILER_VERSION >= FIRST_WITH_AVXVNNI && !defined(NO_AVXVNNI)
+#define AVXVNNI 1
+#endif
 #elif defined(__aarch64__) && (defined(__GNUC__) || defined(__clang__))
 #define ARM 1
 #include <arm_neon.h>
@@ -55,68 +69,60 @@ double natural_log(double x) {
 }
 
 #define NAME(name) JOIN(portable, name)
-#define KIND_NAME "portable"
 #define PART 16
 #include "kernels_body.h"
 #undef NAME
-#undef KIND_NAME
 #undef PART
 
 #ifdef X86
 
 BEGIN_TARGET("avx2")
 #define NAME(name) JOIN(avx2, name)
-#define KIND_NAME "avx2"
 #define PART 32
 #define INT8_PAIRS
 #include "kernels_body.h"
 #undef INT8_PAIRS
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
+#ifdef AVXVNNI
 BEGIN_TARGET("avx2,avxvnni")
 #define NAME(name) JOIN(avxvnni, name)
-#define KIND_NAME "avxvnni"
 #define PART 32
 #define INT8_AVXVNNI
 #include "kernels_body.h"
 #undef INT8_AVXVNNI
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
+#endif
 
-#if defined(__clang__)
+#if defined(__clang__) || __GNUC__ < 11 /* GCC 10 does not know the last feature */
 BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2")
 #else
 BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,prefer-vector-width=512")
 #endif
 #define NAME(name) JOIN(avx512, name)
-#define KIND_NAME "avx512"
 #define PART 64
 #define INT8_PAIRS
 #include "kernels_body.h"
 #undef INT8_PAIRS
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
-#if defined(__clang__)
+#if defined(__clang__) || __GNUC__ < 11
 BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2")
 #else
 BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,prefer-vector-width=512")
 #endif
 #define NAME(name) JOIN(vnni, name)
-#define KIND_NAME "vnni"
 #define PART 64
 #define INT8_VNNI
 #include "kernels_body.h"
 #undef INT8_VNNI
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 
@@ -125,18 +131,16 @@ END_TARGET
 #ifdef DOTPROD
 BEGIN_TARGET("arch=armv8.2-a+dotprod")
 #define NAME(name) JOIN(dotprod, name)
-#define KIND_NAME "dotprod"
 #define PART 16
 #define INT8_DOTPROD
 #include "kernels_body.h"
 #undef INT8_DOTPROD
 #undef NAME
-#undef KIND_NAME
 #undef PART
 END_TARGET
 #endif
 
-#ifdef X86
+#ifdef AVXVNNI
 /* Not every compiler knows this feature by name. The system must save the registers, too, which AVX2
    shows. */
 static int has_avxvnni(void) {
@@ -175,7 +179,9 @@ const Kernels *kernels_of(Kind kind) {
     int avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (kind == KIND_AVX2 && avx2) return &avx2_kernels;
+#ifdef AVXVNNI
     if (kind == KIND_AVXVNNI && avx2 && has_avxvnni()) return &avxvnni_kernels;
+#endif
     if (kind == KIND_AVX512 && avx512) return &avx512_kernels;
     if (kind == KIND_VNNI && avx512 && __builtin_cpu_supports("avx512vnni")) return &vnni_kernels;
 #endif
@@ -183,10 +189,4 @@ const Kernels *kernels_of(Kind kind) {
     if (kind == KIND_DOTPROD && has_dotprod()) return &dotprod_kernels;
 #endif
     return NULL;
-}
-
-Kind best_kind(void) {
-    for (int kind = NUM_KINDS - 1; kind > 0; kind--)
-        if (kernels_of((Kind)kind)) return (Kind)kind;
-    return KIND_PORTABLE;
 }

@@ -42,6 +42,8 @@ typedef ptrdiff_t Size; /* of a row or a list, or a place in it; as wide as a po
 #define ZERO_INPUT 64
 #define MOST_INPUT 127
 
+static inline Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
+
 typedef enum { KIND_PORTABLE, KIND_AVX2, KIND_AVXVNNI, KIND_AVX512, KIND_VNNI, KIND_DOTPROD, NUM_KINDS } Kind;
 
 /* Weights that are multiplied apart (pair_sums.h): [..][16][4], each with the place of its inputs in a row;
@@ -67,7 +69,6 @@ typedef struct {
 #define INT8_SCRATCH(rows, k) ((size_t)(rows) * (size_t)(k))
 
 typedef struct {
-    const char *name;
     int adds_pairs; /* its products need layers whose sums were split */
     /* Levels (rows, K) -> floats (rows, M) of a layer in int8: sum * scales[m] * steps[row] + bias[m].
        `scratch` has room for INT8_SCRATCH bytes. */
@@ -93,7 +94,6 @@ typedef struct {
        takes the place of the first model's logits. */
     void (*mean_logs)(float *logits, Size apart, const float *norms, Size norms_apart, Size models,
                       Size number);
-    float (*highest)(const float *values, Size number);
     /* Where (value - norm) + total is above a bound, ascending; returns how many there are. */
     Size (*above)(const float *values, Size number, float norm, float total, float bound,
                   int32_t *places);
@@ -105,8 +105,6 @@ typedef struct {
 const Kernels *kernels_of(Kind kind);
 /* The kind that a name stands for, or -1. */
 int kind_of(const char *name);
-/* The best kind of this processor. */
-Kind best_kind(void);
 const char *kind_name(Kind kind);
 
 double natural_log(double x); /* the same bits everywhere; x > 0 and finite */

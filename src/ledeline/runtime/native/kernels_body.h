@@ -269,7 +269,6 @@ static void NAME(layer_norm)(const float *restrict values, const float *restrict
 }
 
 static const Kernels NAME(kernels) = {
-    .name = KIND_NAME,
     .adds_pairs = ADDS_PAIRS,
     .int8_product = NAME(int8_product),
     .float_product = NAME(float_product),
@@ -284,7 +283,6 @@ static const Kernels NAME(kernels) = {
     .softmax = NAME(softmax),
     .log_sum_exp = NAME(log_sum_exp),
     .mean_logs = NAME(mean_logs),
-    .highest = NAME(highest),
     .above = NAME(above),
     .layer_norm = NAME(layer_norm),
 };

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /* --- memory ------------------------------------------------------------------------------------- */
 
 #define ALIGNMENT 64
@@ -119,6 +117,9 @@ typedef struct {
     LayerSource source;
 } Rows;
 
+/* Whether each level times a scale is a finite number. */
+static int is_scale(float scale) { return fabsf(scale) <= FLT_MAX / 128; }
+
 static float scale_of(const Rows *rows, Size m) {
     return value_at(rows->scales,
                     rows->source.transposed ? m : m * rows->source.parts + rows->source.part);
@@ -143,7 +144,7 @@ static int read_floats(const Rows *rows, Size m, float *values, int8_t *levels) 
         float scale = scale_of(rows, m);
         read_levels(rows, m, levels);
         for (Size k = 0; k < source->k; k++) values[k] = (float)levels[k] * scale;
-        return isfinite(scale);
+        return is_scale(scale);
     }
     int finite = 1;
     for (Size k = 0; k < source->k; k++) {
@@ -178,7 +179,7 @@ static int levels_of(const Rows *rows, Size m, int8_t *levels, float *values, fl
     }
     *scale = scale_of(rows, m);
     read_levels(rows, m, levels);
-    return isfinite(*scale) != 0;
+    return is_scale(*scale);
 }
 
 static int pack_int8(Linear *layer, Tensors *tensors, Block **blocks, const Rows *rows) {

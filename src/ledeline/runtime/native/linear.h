@@ -5,6 +5,10 @@
 
 #include "kernels.h"
 
+enum { PAD, UNK, BOS, EOS }; /* the words that are more than words */
+
+static inline int is_between(Size value, Size least, Size most) { return value >= least && value <= most; }
+
 typedef enum { STORED_FLOAT32, STORED_FLOAT16, STORED_INT8 } Stored;
 
 /* A tensor of a model file; its values belong to somebody else. */

@@ -31,6 +31,8 @@ void member_release(Member *member) {
 int member_step(Member *member, const int32_t *words, const Size *sources, const Size *parents, Size rows) {
     Size size = state_size(member->model);
     float *before = member->after;
+    if (parents) forget_rows(member->model, member->seen, before, member->rows, parents, rows);
+    member->rows = rows;
     member->after = member->before, member->before = before;
     for (Size n = 0; n < rows; n++) {
         member->seen[n] = &member->memories[sources[n]];

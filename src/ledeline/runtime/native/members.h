@@ -8,7 +8,7 @@
 
 typedef struct {
     const Model *model;
-    Size number;           /* of sources */
+    Size number, rows;     /* of sources; of the last step */
     Memory *memories;      /* (N) */
     const Memory **seen;   /* of the rows of a step */
     const float **states;  /* of the same rows, before it */

@@ -85,6 +85,11 @@ int decoder_step(const Model *model, const int32_t *words, const Memory *const *
                : encdec_step(model, words, memories, before, after, rows, attention, work);
 }
 
+void forget_rows(const Model *model, const Memory *const *memories, const float *states, Size rows, const Size *parents,
+                 Size next) {
+    if (model->sizes.system == TRANSFORMER) transformer_forget(model, memories, states, rows, parents, next);
+}
+
 int logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {
     return model->sizes.system == TRANSFORMER ? transformer_logits(model, layer, states, rows, to, work)
                                               : encdec_logits(model, layer, states, rows, to, work);

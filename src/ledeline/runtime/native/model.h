@@ -11,8 +11,6 @@
 #include "products.h"
 #include "transformer_layers.h"
 
-enum { PAD, UNK, BOS, EOS };
-
 typedef enum { ENCDEC, TRANSFORMER } System;
 
 /* Of a Transformer `embedding` is d, `hidden` that of its feed-forward networks, `layers` the decoder's. */
@@ -64,6 +62,11 @@ int encode_sources(const Model *model, const int32_t *ids, const Size *lengths, 
    one source are for one thread at a time. */
 int decoder_step(const Model *model, const int32_t *words, const Memory *const *memories, const float *const *before,
                  float *after, Size rows, float *const *attention, Work *work);
+
+/* Between two steps: of some rows, with their memories and states, those that are a parent of the next rows go
+   on. What the others alone had written is forgotten; a memory may be released before. */
+void forget_rows(const Model *model, const Memory *const *memories, const float *states, Size rows, const Size *parents,
+                 Size next);
 
 /* Logits of the words, or of the source's words by the SPM, from states: (rows, stride of the layer). */
 int logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to,

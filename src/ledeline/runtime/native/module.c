@@ -1,8 +1,6 @@
 /* The module `ledeline.runtime._runtime`: the types Model, Search, Follow and Verifier. */
 
-#include "held_tensors.h"
 #include "types.h"
-#include "verifier_type.h"
 
 static PyObject *kinds(PyObject *self, PyObject *none) {
     (void)self, (void)none;

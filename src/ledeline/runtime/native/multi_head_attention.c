@@ -5,8 +5,6 @@
 
 #define AT_ONCE 64 /* queries whose scores are kept at a time */
 
-static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 Heads heads_of(const Kernels *kernels, Size size, Size number) {
     Size head = size / number;
     return (Heads){kernels, size, number, head, up(head, GROUP)};
@@ -19,30 +17,30 @@ static Size packed_head(const Heads *heads, Size length) { return up(length, GRO
 
 Size packed_size(const Heads *heads, Size length) { return heads->number * packed_head(heads, length); }
 
-/* Keys of a head are [I / 16][d / h][16]. */
-static void pack_keys(const Heads *heads, const float *keys, Size apart, Size length, float *packed) {
+void pack_keys(const float *keys, Size apart, const int32_t *rows, Size length, Size head, float *packed) {
     for (Size n = 0; n < length; n++) {
-        float *to = packed + n / GROUP * GROUP * heads->head + n % GROUP;
-        for (Size i = 0; i < heads->head; i++) to[i * GROUP] = keys[n * apart + i];
+        const float *key = keys + (rows ? rows[n] : n) * apart;
+        float *to = packed + n / GROUP * GROUP * head + n % GROUP;
+        for (Size i = 0; i < head; i++) to[i * GROUP] = key[i];
     }
 }
 
-/* Values of a head are [d / h / 16][I][16]. */
-static void pack_values(const Heads *heads, const float *values, Size apart, Size length, float *packed) {
-    Size padded = up(length, GROUP);
-    for (Size first = 0; first < heads->head; first += GROUP) {
-        Size some = heads->head - first < GROUP ? heads->head - first : GROUP;
+void pack_values(const float *values, Size apart, const int32_t *rows, Size length, Size padded, Size head,
+                 float *packed) {
+    for (Size first = 0; first < head; first += GROUP) {
+        Size some = head - first < GROUP ? head - first : GROUP;
         for (Size n = 0; n < length; n++)
-            memcpy(packed + (first * padded + n * GROUP), values + n * apart + first, (size_t)some * sizeof *packed);
+            memcpy(packed + (first * padded + n * GROUP), values + (rows ? rows[n] : n) * apart + first,
+                   (size_t)some * sizeof *packed);
     }
 }
 
 void pack_places(const Heads *heads, const float *keys, const float *values, Size apart, Size length, float *packed) {
-    Size size = packed_head(heads, length), of_keys = up(length, GROUP) * heads->head;
+    Size size = packed_head(heads, length), padded = up(length, GROUP), head = heads->head;
     memset(packed, 0, (size_t)packed_size(heads, length) * sizeof *packed);
     for (Size h = 0; h < heads->number; h++) {
-        pack_keys(heads, keys + h * heads->head, apart, length, packed + h * size);
-        pack_values(heads, values + h * heads->head, apart, length, packed + h * size + of_keys);
+        pack_keys(keys + h * head, apart, NULL, length, head, packed + h * size);
+        pack_values(values + h * head, apart, NULL, length, padded, head, packed + h * size + padded * head);
     }
 }
 

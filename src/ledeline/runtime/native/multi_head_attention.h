@@ -14,6 +14,13 @@ typedef struct {
 
 Heads heads_of(const Kernels *kernels, Size size, Size number);
 
+/* Keys and values of one head are packed like the weights of a layer, so that scores and mixed values are
+   products of floats: those of some places, `apart` apart, or of the places that `rows` names. Keys become
+   [I / 16][head][16], values [head / 16][padded][16]. Where there is nothing `packed` stays as it is. */
+void pack_keys(const float *keys, Size apart, const int32_t *rows, Size length, Size head, float *packed);
+void pack_values(const float *values, Size apart, const int32_t *rows, Size length, Size padded, Size head,
+                 float *packed);
+
 /* Keys and values of places that many queries attend to, packed like the weights of layers. */
 Size packed_size(const Heads *heads, Size length); /* floats */
 void pack_places(const Heads *heads, const float *keys, const float *values, Size apart, Size length, float *packed);

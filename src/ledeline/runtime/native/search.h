@@ -40,10 +40,19 @@ typedef struct {
     int32_t *forbidden;
 } Beam;
 
-/* z of all rows of a step, and the first row of each source, or -1. */
+/* The total of a live hypothesis. */
+static inline float total_of(const Beam *beam, Size slot) {
+    return beam->slots[slot] < 0 ? 0.0f : beam->nodes[beam->slots[slot]].total;
+}
+
+/* z of all rows of a step, and which rows each source has: so many from the first on. */
+typedef struct {
+    Size first, number;
+} SeenRows;
+
 typedef struct {
     float *states;
-    Size *rows;
+    SeenRows *rows;
 } SeenStep;
 
 typedef struct {

@@ -12,7 +12,7 @@ typedef struct {
     Search search;
     PyObject *models; /* a tuple */
     PyThread_type_lock lock; /* one thread at a time, as the GIL is released in a step */
-    int made;
+    int failed;              /* after a step that failed its parts do not fit together */
 } SearchObject;
 
 static int parse(PyObject *arguments, PyObject *keywords, PyObject **model, PyObject **sources,
@@ -55,10 +55,9 @@ static const Model **models_of(PyObject *given, PyObject **tuple) {
     if (number && !models) PyErr_NoMemory();
     int good = models != NULL;
     for (Size n = 0; good && n < number; n++) {
-        ModelObject *one = model_of(PyTuple_GetItem(*tuple, n));
-        good = one != NULL;
+        models[n] = model_of(PyTuple_GetItem(*tuple, n));
+        good = models[n] != NULL;
         if (!good) break;
-        models[n] = &one->model;
         good = models[n]->sizes.vocabulary == models[0]->sizes.vocabulary;
         if (!good) PyErr_SetString(PyExc_ValueError, "the models have different vocabularies");
     }
@@ -78,46 +77,46 @@ static int lists_of(PyObject *sources, PyObject *forbidden, Size vocabulary, IdL
     return 0;
 }
 
-static int search_object_init(PyObject *self, PyObject *arguments, PyObject *keywords) {
-    SearchObject *own = (SearchObject *)self;
+static PyObject *new_search(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     PyObject *model, *sources, *forbidden, *tuple;
     SearchOptions options;
     IdLists ids, never = {0};
-    if (own->made) return PyErr_SetString(PyExc_TypeError, "a Search is made once"), -1;
-    if (!parse(arguments, keywords, &model, &sources, &options, &forbidden)) return -1;
+    if (!parse(arguments, keywords, &model, &sources, &options, &forbidden)) return NULL;
     const Model **models = models_of(model, &tuple);
-    if (!models) return -1;
+    if (!models) return NULL;
     Size number = PyTuple_Size(tuple);
     int good = number == 1 || !options.keep_states;
     if (!good) PyErr_SetString(PyExc_ValueError, "keep_states goes with one model");
     if (!good || !lists_of(sources, forbidden, models[0]->sizes.vocabulary, &ids, &never))
-        return free(models), Py_DECREF(tuple), -1;
-    if (!own->lock) own->lock = PyThread_allocate_lock();
-    Py_BEGIN_ALLOW_THREADS
-    own->made = own->lock && begin(own, models, number, &ids, &never, options);
-    Py_END_ALLOW_THREADS
-    if (own->made) own->models = Py_NewRef(tuple);
-    else PyErr_NoMemory();
+        return free(models), Py_DECREF(tuple), NULL;
+    SearchObject *own = new_object(type);
+    if (own) {
+        own->models = Py_NewRef(tuple), own->lock = PyThread_allocate_lock();
+        BEGIN_COMPUTING
+        good = own->lock && begin(own, models, number, &ids, &never, options);
+        END_COMPUTING
+        if (!good) Py_CLEAR(own);
+        if (!good) PyErr_NoMemory();
+    }
     drop_id_lists(&ids), drop_id_lists(&never), free(models), Py_DECREF(tuple);
-    return own->made ? 0 : -1;
+    return (PyObject *)own;
 }
 
 static void search_dealloc(PyObject *self) {
     SearchObject *own = (SearchObject *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    if (own->made) search_release(&own->search);
+    search_release(&own->search);
     if (own->lock) PyThread_free_lock(own->lock);
     Py_XDECREF(own->models);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
+    free_object(self);
 }
 
 static Search *enter(PyObject *self) {
     SearchObject *own = (SearchObject *)self;
-    if (!own->made) return PyErr_SetString(PyExc_ValueError, "the search was not begun"), NULL;
     if (!PyThread_acquire_lock(own->lock, NOWAIT_LOCK))
         return PyErr_SetString(PyExc_RuntimeError, "another thread uses this search"), NULL;
-    return &own->search;
+    if (!own->failed) return &own->search;
+    PyThread_release_lock(own->lock);
+    return PyErr_SetString(PyExc_RuntimeError, "the search failed for lack of memory; begin another"), NULL;
 }
 
 static void leave(PyObject *self) { PyThread_release_lock(((SearchObject *)self)->lock); }
@@ -127,10 +126,10 @@ static PyObject *step(PyObject *self, PyObject *none) {
     Search *search = enter(self);
     if (!search) return NULL;
     int good = 1;
-    Py_BEGIN_ALLOW_THREADS
+    BEGIN_COMPUTING
     if (search->running) good = search_step(search);
-    Py_END_ALLOW_THREADS
-    if (!good) search->running = 0;
+    END_COMPUTING
+    ((SearchObject *)self)->failed = !good;
     leave(self);
     return good ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
@@ -148,24 +147,34 @@ static PyObject *give_up(PyObject *self, PyObject *sources) {
     return search ? Py_NewRef(Py_None) : NULL;
 }
 
+/* Put a new object, or NULL with a Python error, into a tuple. */
+static int put(PyObject *tuple, Size place, PyObject *item) {
+    return item && PyTuple_SetItem(tuple, place, item) == 0; /* which takes over the item */
+}
+
+/* What a node says, at its step; `ids` has no place for the end. */
+static int put_node(const Beam *beam, const Node *one, Size length, PyObject *ids, PyObject *slots, PyObject *logs) {
+    double before = one->parent < 0 ? 0.0 : (double)beam->nodes[one->parent].total;
+    return (one->step >= length || put(ids, one->step, PyLong_FromLong(one->word))) &&
+           put(slots, one->step, PyLong_FromLong(one->slot)) &&
+           put(logs, one->step, PyFloat_FromDouble((double)one->total - before));
+}
+
 /* A headline: (ids, cost, truncated, slots, logs). */
 static PyObject *headline(const Beam *beam, int32_t node) {
     int truncated = node < 0;
     int32_t last = truncated ? -1 - node : node;
     Size steps = beam->nodes[last].step + 1, length = steps - !truncated;
-    PyObject *ids = PyTuple_New(length), *slots = PyTuple_New(steps), *logs = PyTuple_New(steps);
-    for (int32_t at = last; ids && slots && logs && at >= 0; at = beam->nodes[at].parent) {
-        const Node *one = &beam->nodes[at];
-        double before = one->parent < 0 ? 0.0 : (double)beam->nodes[one->parent].total;
-        PyObject *word = PyLong_FromLong(one->word), *slot = PyLong_FromLong(one->slot);
-        PyObject *log = PyFloat_FromDouble((double)one->total - before);
-        if (!word || !slot || !log) return NULL;
-        if (one->step < length) PyTuple_SetItem(ids, one->step, word);
-        else Py_DECREF(word);
-        PyTuple_SetItem(slots, one->step, slot), PyTuple_SetItem(logs, one->step, log);
-    }
-    if (!ids || !slots || !logs) return NULL;
-    return Py_BuildValue("(NdNNN)", ids, -(double)beam->nodes[last].total, PyBool_FromLong(truncated), slots, logs);
+    PyObject *ids = PyTuple_New(length), *slots = PyTuple_New(steps), *logs = PyTuple_New(steps), *all = NULL;
+    int good = ids && slots && logs;
+    for (int32_t at = last; good && at >= 0; at = beam->nodes[at].parent)
+        good = put_node(beam, &beam->nodes[at], length, ids, slots, logs);
+    double cost = -(double)beam->nodes[last].total;
+    if (good) all = Py_BuildValue("(OdNOO)", ids, cost, PyBool_FromLong(truncated), slots, logs);
+    Py_XDECREF(ids);
+    Py_XDECREF(slots);
+    Py_XDECREF(logs);
+    return all;
 }
 
 static PyObject *list_of(const Search *search, Size source, int32_t *nodes) {
@@ -204,22 +213,17 @@ static PyObject *values(PyObject *self, PyObject *number) {
     PyObject *bytes = NULL;
     if (source < 0 || source >= search->number || !search->members->memories[source].floats)
         PyErr_SetString(PyExc_ValueError, "there is no such source");
-    else {
-        const Memory *memory = &search->members->memories[source];
-        Size h = search->model->size, stride = memory->stride;
-        bytes = PyBytes_FromStringAndSize(NULL, memory->length * h * (Size)sizeof(float));
-        for (Size i = 0; bytes && i < memory->length; i++)
-            memcpy((float *)PyBytes_AsString(bytes) + i * h, memory->values + i * stride, (size_t)h * sizeof(float));
-    }
+    else bytes = memory_values(search->model, &search->members->memories[source]);
     leave(self);
     return bytes;
 }
 
 static int place_state(const Search *search, Size source, Size j, Size slot, float *to) {
     if (j >= search->num_seen) return 1;
-    Size h = search->model->size, first = search->seen[j].rows[source];
-    if (first < 0 || slot >= search->options.beam) return 0;
-    memcpy(to, search->seen[j].states + (first + slot) * h, (size_t)h * sizeof *to);
+    Size h = search->model->size;
+    SeenRows rows = search->seen[j].rows[source];
+    if (slot >= rows.number) return 0;
+    memcpy(to, search->seen[j].states + (rows.first + slot) * h, (size_t)h * sizeof *to);
     return 1;
 }
 
@@ -254,12 +258,20 @@ static PyObject *states(PyObject *self, PyObject *arguments) {
 
 static PyObject *get_running(PyObject *self, void *none) {
     (void)none;
-    return PyBool_FromLong(((SearchObject *)self)->search.running);
+    const Search *search = enter(self);
+    if (!search) return NULL;
+    int running = search->running;
+    leave(self);
+    return PyBool_FromLong(running);
 }
 
 static PyObject *get_num_seen(PyObject *self, void *none) {
     (void)none;
-    return PyLong_FromSsize_t(((SearchObject *)self)->search.num_seen);
+    const Search *search = enter(self);
+    if (!search) return NULL;
+    Size number = search->num_seen;
+    leave(self);
+    return PyLong_FromSsize_t(number);
 }
 
 static PyGetSetDef attributes[] = {
@@ -280,13 +292,13 @@ static PyMethodDef methods[] = {
 PyObject *make_search_type(PyObject *module) {
     static PyType_Slot slots[] = {
         {Py_tp_doc, "A beam search of several sources."},
-        {Py_tp_init, search_object_init},
-        {Py_tp_new, PyType_GenericNew},
-        {Py_tp_dealloc, search_dealloc},
+        {Py_tp_new, (void *)new_search},
+        {Py_tp_dealloc, (void *)search_dealloc},
         {Py_tp_methods, methods},
         {Py_tp_getset, attributes},
         {0, NULL},
     };
-    static PyType_Spec spec = {"ledeline.runtime._runtime.Search", sizeof(SearchObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Spec spec = {"ledeline.runtime._runtime.Search", sizeof(SearchObject), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, slots};
     return PyType_FromModuleAndSpec(module, &spec, NULL);
 }

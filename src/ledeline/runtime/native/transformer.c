@@ -12,8 +12,6 @@
 #define STEP_ROWS 64  /* hypotheses that are advanced together */
 #define MOST_ROWS 256 /* of sources that are encoded together; a longer source is alone */
 
-static Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 /* --- rows --------------------------------------------------------------------------------------- */
 
 /* Rows of d floats, `stride` apart: x, norm(x), and what a part adds. */
@@ -211,6 +209,14 @@ int transformer_memory_init(const Model *model, Memory *memory, Size length) {
 
 int transformer_logits(const Model *model, const Linear *layer, const float *states, Size rows, float *to, Work *work) {
     return apply_rows(model->kernels, layer, states, transformer_state_size(model), rows, to, work);
+}
+
+void transformer_forget(const Model *model, const Memory *const *memories, const float *states, Size rows,
+                        const Size *parents, Size next) {
+    Size size = transformer_state_size(model);
+    for (Size n = 0; n < next; n++) past_hold(memories[parents[n]]->past, slot_of(model, states + parents[n] * size));
+    for (Size n = 0; n < rows; n++)
+        if (memories[n]->past) past_let_go(memories[n]->past, slot_of(model, states + n * size));
 }
 
 /* --- the decoder -------------------------------------------------------------------------------- */

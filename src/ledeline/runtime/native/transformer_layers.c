@@ -17,8 +17,6 @@ typedef struct {
     Size size, hidden;
 } Maker;
 
-static int is_between(Size value, Size least, Size most) { return value >= least && value <= most; }
-
 static int are_possible(const TransformerSizes *s) {
     return is_between(s->vocabulary, 4, MAX_VOCABULARY) && is_between(s->size, 2, MAX_SIZE) && s->size % 2 == 0 &&
            is_between(s->hidden, 1, MAX_HIDDEN) && is_between(s->heads, 1, s->size) && s->size % s->heads == 0 &&

@@ -1,32 +1,18 @@
 /* Not that of multi_head_attention.c: a row has one softmax over two sets, the lede and its own headline. */
 
+#include "multi_head_attention.h"
 #include "verifier_work.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Keys and values are packed like the weights of a layer, so that scores and mixed values of all
-   rows are products of floats. `rows` says which rows of `from`, `apart` from each other, are packed. */
-
-static void pack_keys(const float *from, Size apart, const int32_t *rows, Size number, Size head,
-                      float *packed) {
-    memset(packed, 0, (size_t)(up(number, GROUP) * head) * sizeof *packed);
-    for (Size n = 0; n < number; n++) {
-        const float *key = from + rows[n] * apart;
-        float *to = packed + n / GROUP * GROUP * head + n % GROUP;
-        for (Size i = 0; i < head; i++) to[i * GROUP] = key[i];
-    }
-}
-
-static void pack_values(const float *from, Size apart, const int32_t *rows, Size number, Size head,
-                        float *packed) {
-    for (Size first = 0; first < head; first += GROUP) {
-        Size some = head - first < GROUP ? head - first : GROUP;
-        for (Size n = 0; n < number; n++, packed += GROUP) {
-            memcpy(packed, from + rows[n] * apart + first, (size_t)some * sizeof *packed);
-            for (Size i = some; i < GROUP; i++) packed[i] = 0.0f;
-        }
-    }
+/* Keys of one head, and its values D behind them. */
+static void pack(const VerifierWork *w, const float *keys, Size apart, const int32_t *rows, Size number,
+                 float *packed_keys, float *packed_values) {
+    memset(packed_keys, 0, (size_t)(up(number, GROUP) * w->head) * sizeof *packed_keys);
+    memset(packed_values, 0, (size_t)(number * w->head_width) * sizeof *packed_values);
+    pack_keys(keys, apart, rows, number, w->head, packed_keys);
+    pack_values(keys + w->v->shape.size, apart, rows, number, number, w->head, packed_values);
 }
 
 /* The queries of a head, scaled. */
@@ -56,10 +42,8 @@ static void weigh(const VerifierWork *w, const Span *span) {
 /* Attention of a headline to itself, and the weights of the lede's sub-words. */
 static void attend_to_own(const VerifierWork *w, const Span *span, Size head_number) {
     Size size = w->v->shape.size, apart = up(3 * size, GROUP), own = span->num_written;
-    const float *keys = w->query_key_value + size + head_number * w->head, *values = keys + size;
-    const int32_t *rows = w->own_keys + span->first;
-    pack_keys(keys, apart, rows, own, w->head, w->own_packed_keys);
-    pack_values(values, apart, rows, own, w->head, w->own_packed_values);
+    const float *keys = w->query_key_value + size + head_number * w->head;
+    pack(w, keys, apart, w->own_keys + span->first, own, w->own_packed_keys, w->own_packed_values);
     w->kernels->float_product(w->own_packed_keys, w->queries + span->first * w->head, span->length,
                               w->head, up(own, GROUP), w->own_scores, up(own, GROUP));
     weigh(w, span);
@@ -72,9 +56,7 @@ static void attend_to_own(const VerifierWork *w, const Span *span, Size head_num
 
 void attend_with_head(const VerifierWork *w, Size head_number) {
     Size size = w->v->shape.size, apart = up(2 * size, GROUP), head = w->head, length = w->length;
-    const float *keys = w->lede_key_value + head_number * head, *values = keys + size;
-    pack_keys(keys, apart, w->lede_keys, length, head, w->packed_keys);
-    pack_values(values, apart, w->lede_keys, length, head, w->packed_values);
+    pack(w, w->lede_key_value + head_number * head, apart, w->lede_keys, length, w->packed_keys, w->packed_values);
     take_queries(w, head_number);
     w->kernels->float_product(w->packed_keys, w->queries, w->rows, head, up(length, GROUP),
                               w->scores, up(length, GROUP));

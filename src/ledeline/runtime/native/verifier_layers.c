@@ -18,14 +18,11 @@ typedef struct {
     int int8;
 } Maker;
 
-static int is_between(Size value, Size most) { return value > 0 && value <= most; }
-
 static int check_shape(Tensors *tensors, const VerifierShape *shape) {
-    int good = is_between(shape->vocabulary, MAX_VOCABULARY) && is_between(shape->size, MAX_SIZE) &&
-               is_between(shape->heads, shape->size) && shape->size % shape->heads == 0 &&
-               is_between(shape->layers, MAX_LAYERS) &&
-               is_between(shape->embedding_size, MAX_INPUTS) &&
-               is_between(shape->generator_size, MAX_INPUTS);
+    int good = is_between(shape->vocabulary, 1, MAX_VOCABULARY) && is_between(shape->size, 1, MAX_SIZE) &&
+               is_between(shape->heads, 1, shape->size) && shape->size % shape->heads == 0 &&
+               is_between(shape->layers, 1, MAX_LAYERS) && is_between(shape->embedding_size, 1, MAX_INPUTS) &&
+               is_between(shape->generator_size, 1, MAX_INPUTS);
     if (!good) snprintf(tensors->error, sizeof tensors->error, "a verifier cannot have this shape");
     return good;
 }

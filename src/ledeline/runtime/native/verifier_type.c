@@ -1,6 +1,6 @@
 /* Legend: I lede sub-words, N headlines, J sub-words of the longest, G generator size. */
 
-#include "verifier_type.h"
+#include "types.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,18 +36,13 @@ static int read_shape(PyObject *dict, VerifierShape *shape) {
            read_size(dict, "generator_size", &shape->generator_size);
 }
 
-/* The kernels of a kind, or NULL with a Python error. */
-static const Kernels *kernels_named(const char *name) {
-    int kind = kind_of(name);
-    const Kernels *kernels = kind < 0 ? NULL : kernels_of((Kind)kind);
-    if (!kernels) PyErr_Format(PyExc_ValueError, "there are no kernels of the kind %s here", name);
-    return kernels;
-}
-
 static int init_verifier(Verifier *verifier, PyObject *dict, VerifierShape shape, int int8, const Kernels *kernels) {
     HeldTensors held;
     if (!hold_tensors(dict, &held)) return 0;
-    int good = verifier_init(verifier, &held.tensors, shape, int8, kernels);
+    int good;
+    BEGIN_COMPUTING
+    good = verifier_init(verifier, &held.tensors, shape, int8, kernels);
+    END_COMPUTING
     if (!good) raise_tensors_error(&held.tensors);
     drop_tensors(&held);
     return good;
@@ -63,18 +58,14 @@ static PyObject *new_verifier(PyTypeObject *type, PyObject *args, PyObject *name
         return NULL;
     const Kernels *kernels = kernels_named(kind);
     if (!kernels || !read_shape(sizes, &shape)) return NULL;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    VerifierObject *self = (VerifierObject *)allocate(type, 0); /* zeroed */
+    VerifierObject *self = new_object(type);
     if (self && !init_verifier(&self->verifier, tensors, shape, int8, kernels)) Py_CLEAR(self);
     return (PyObject *)self;
 }
 
 static void free_verifier(PyObject *self) {
-    PyTypeObject *type = Py_TYPE(self);
     verifier_release(&((VerifierObject *)self)->verifier);
-    freefunc release_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release_object(self);
-    Py_DECREF(type);
+    free_object(self);
 }
 
 /* --- what is asked ---------------------------------------------------------------------------- */
@@ -222,11 +213,11 @@ static PyObject *judge(PyObject *self, PyObject *args) {
     memset(&q, 0, sizeof q);
     if (read_question(&q, args, &verifier->shape)) {
         int good;
-        Py_BEGIN_ALLOW_THREADS
+        BEGIN_COMPUTING
         good = verifier_judge(verifier, q.source, q.num_source, q.values.values, q.number, q.width,
                               q.headlines, q.states.values, q.logs.values, q.labels, q.doubts,
                               q.kinds);
-        Py_END_ALLOW_THREADS
+        END_COMPUTING
         found = good ? answer(&q) : PyErr_NoMemory();
     }
     drop_question(&q);

@@ -9,10 +9,7 @@
 #include "products.h"
 #include "verifier.h"
 
-#define PAD 0
 #define AT_ONCE 48 /* rows whose wide activations stay in the nearest caches */
-
-static inline Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 static inline Size larger(Size one, Size other) { return one > other ? one : other; }
 
