@@ -20,12 +20,12 @@ newsroom: $(VENV)/.installed
 	$(BIN)/ledeline evaluate --model build/newsroom-demo/run/best --test newsroom=build/newsroom-demo/test.jsonl --output build/newsroom-demo/evaluation
 	$(BIN)/ledeline report build/newsroom-demo/evaluation --output build/newsroom-demo/report.html
 
-# A process a core, each with one thread, for products as small as those of tests only wait for others.
+# A process a core, each with one thread (tests/conftest.py).
 # Files keep their order (tests/conftest.py): the longest come first. TESTS=... runs a part.
 # Compiled modules are kept, for tests start hundreds of programs.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 # The same as a CPU with AVX2 and nothing newer would run it: the switches of oneDNN, ATen, MKL and ours.
 test-old-cpu: export ONEDNN_MAX_CPU_ISA = AVX2

@@ -1,6 +1,11 @@
 """Settings for all tests, and the dataset that many of them train on."""
 
 import os
+
+# For products as small as those of tests more threads only wait for each other; and some tests of the
+# server count on one. Torch reads it when it is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
