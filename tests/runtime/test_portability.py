@@ -68,7 +68,9 @@ def arm(folder: Path) -> Path:
 
 @needs(ARM, QEMU)
 class TestArm:
-    @pytest.mark.parametrize(("kind", "ledes"), [("dotprod", LEDES[:9]), ("portable", SHORT)])
+    @pytest.mark.parametrize(
+        ("kind", "ledes"), [("dotprod", LEDES[:9]), ("neon", LEDES[:3]), ("portable", SHORT)]
+    )
     def test_it_has_the_bits_of_x86(
         self, arm: Path, folder: Path, kind: str, ledes: tuple[int, ...]
     ) -> None:
@@ -76,7 +78,7 @@ class TestArm:
 
     @pytest.mark.parametrize(
         ("processor", "kinds"),
-        [("max", ["portable", "dotprod"]), ("cortex-a53", ["portable"])],
+        [("max", ["portable", "neon", "dotprod"]), ("cortex-a53", ["portable", "neon"])],
     )
     def test_without_dot_products_it_is_portable(
         self, arm: Path, processor: str, kinds: list[str]

@@ -13,7 +13,7 @@ from ledeline.core.errors import ConfigError
 from ledeline.runtime.extension import extension
 
 VARIABLE: Final = "LEDELINE_CPU"
-KINDS: Final = ("portable", "avx2", "avxvnni", "avx512", "vnni", "dotprod")
+KINDS: Final = ("portable", "sse2", "avx2", "avxvnni", "avx512", "vnni", "neon", "dotprod")
 
 NO_BFLOAT16: Final = (
     "run.precision = bfloat16 needs a GPU or a CPU with AVX-512, but this machine has neither; "

@@ -168,6 +168,32 @@ static inline ALWAYS_INLINE void NAME(int8_block)(NAME(Weights) weights, const u
         }
 }
 
+#elif defined(INT8_HALVES)
+
+#define ADDS_PAIRS 0
+#define MOST_ROWS 4
+
+/* What every CPU of its architecture has. The weights of four outputs make two registers of sums, each of
+   which has for two outputs the sums of the first and of the second half of the quads. */
+static inline ALWAYS_INLINE void NAME(int8_block)(NAME(Weights) weights, const uint8_t *inputs, Size k,
+                                                  NAME(Outputs) to, const int rows, const int two) {
+    (void)two;
+    for (int p = 0; p < PARTS; p++) {
+        Halves low[MOST_ROWS], high[MOST_ROWS];
+        for (int r = 0; r < rows; r++) low[r] = high[r] = no_halves();
+        for (Size i = 0; i < k; i += QUAD) {
+            HalfWeights w = half_weights(weights.first + i * GROUP + p * PART);
+            for (int r = 0; r < rows; r++) add_halves(inputs + i * rows + r * QUAD, w, &low[r], &high[r]);
+        }
+        for (int r = 0; r < rows; r++) {
+            int32_t sums[PART / 4];
+            join_halves(low[r], high[r], sums);
+            for (int l = 0, m = p * (PART / 4); l < PART / 4; l++, m++)
+                to.outputs[r * to.stride + m] = (float)(sums[l] - to.zeros[m]) * to.scales[m] * to.steps[r] + to.bias[m];
+        }
+    }
+}
+
 #else
 
 #define ADDS_PAIRS 0

@@ -74,6 +74,18 @@ double natural_log(double x) {
 #undef NAME
 #undef PART
 
+#if defined(X86) || defined(ARM)
+#include "int8_halves.h"
+
+#define NAME(name) JOIN(HALVES, name)
+#define PART 16
+#define INT8_HALVES
+#include "kernels_body.h"
+#undef INT8_HALVES
+#undef NAME
+#undef PART
+#endif
+
 #ifdef X86
 
 BEGIN_TARGET("avx2")
@@ -161,7 +173,7 @@ static int has_dotprod(void) {
 }
 #endif
 
-static const char *const NAMES[NUM_KINDS] = {"portable", "avx2", "avxvnni", "avx512", "vnni", "dotprod"};
+static const char *const NAMES[NUM_KINDS] = {"portable", "sse2", "avx2", "avxvnni", "avx512", "vnni", "neon", "dotprod"};
 
 const char *kind_name(Kind kind) { return NAMES[kind]; }
 
@@ -174,6 +186,7 @@ int kind_of(const char *name) {
 const Kernels *kernels_of(Kind kind) {
     if (kind == KIND_PORTABLE) return &portable_kernels;
 #ifdef X86
+    if (kind == KIND_SSE2) return &sse2_kernels;
     __builtin_cpu_init();
     int avx2 = __builtin_cpu_supports("avx2");
     int avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -184,6 +197,9 @@ const Kernels *kernels_of(Kind kind) {
 #endif
     if (kind == KIND_AVX512 && avx512) return &avx512_kernels;
     if (kind == KIND_VNNI && avx512 && __builtin_cpu_supports("avx512vnni")) return &vnni_kernels;
+#endif
+#ifdef ARM
+    if (kind == KIND_NEON) return &neon_kernels;
 #endif
 #ifdef DOTPROD
     if (kind == KIND_DOTPROD && has_dotprod()) return &dotprod_kernels;

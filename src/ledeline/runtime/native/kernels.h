@@ -44,7 +44,17 @@ typedef ptrdiff_t Size; /* of a row or a list, or a place in it; as wide as a po
 
 static inline Size up(Size value, Size multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-typedef enum { KIND_PORTABLE, KIND_AVX2, KIND_AVXVNNI, KIND_AVX512, KIND_VNNI, KIND_DOTPROD, NUM_KINDS } Kind;
+typedef enum {
+    KIND_PORTABLE,
+    KIND_SSE2,
+    KIND_AVX2,
+    KIND_AVXVNNI,
+    KIND_AVX512,
+    KIND_VNNI,
+    KIND_NEON,
+    KIND_DOTPROD,
+    NUM_KINDS
+} Kind;
 
 /* Weights that are multiplied apart (pair_sums.h): [..][16][4], each with the place of its inputs in a row;
    those of a group from its start on. */
