@@ -167,7 +167,7 @@ def test_what_no_ledeline_knows_so_far_is_refused(copied: Path, changes: dict[st
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"system": "transformer"}, "has system 'transformer', but system.toml has 'encdec'"),
+        ({"system": "transformer"}, "has system transformer, but system.toml has encdec"),
         ({"addons": []}, r"has addons \[\], but system.toml has \['sgate', 'spm'\]"),
         ({"addons": ["spm"]}, r"has addons \['spm'\], but system.toml has \['sgate', 'spm'\]"),
     ],

@@ -80,9 +80,7 @@ class TestArm:
         ("processor", "kinds"),
         [("max", ["portable", "neon", "dotprod"]), ("cortex-a53", ["portable", "neon"])],
     )
-    def test_which_kinds_it_has(
-        self, arm: Path, processor: str, kinds: list[str]
-    ) -> None:
+    def test_which_kinds_it_has(self, arm: Path, processor: str, kinds: list[str]) -> None:
         assert native_driver.kinds([QEMU, "-cpu", processor, str(arm)]) == kinds
 
 

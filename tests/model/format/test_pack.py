@@ -412,6 +412,9 @@ class TestDamage:
         [
             ({"version": 1}, "version 1 has no weights in int8"),
             ({"version": 2, "weights": "float32"}, "version 2 has no weights in float32"),
+            ({"weights": "\nt8"}, r"version 3 has no weights in '\\nt8'$"),
+            ({"addons": ["\x1b[2J"]}, r"names the add-on '\\x1b\[2J', but"),
+            ({"system": "x" * 10**6}, r"names the system 'x+\.\.\.x+', but this"),
             ({"weights": "int4"}, "version 3 has no weights in int4"),
             ({"weights": ["int8"]}, "version 3 has no weights in"),
             ({"version": 4}, "format version 4 and profile .natural., but this ledeline reads"),

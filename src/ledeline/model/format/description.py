@@ -13,6 +13,7 @@ ledeline 0.1.0, which had EncDec alone; they are still read.
 
 import json
 import math
+import reprlib
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -34,6 +35,7 @@ SYSTEM: Final = "system.toml"
 CARD: Final = "card.md"  # what a model is, for people
 BEST: Final = "best"  # in the folder of a run
 VERSION: Final = 3
+_LONGEST_SHOWN: Final = 80
 STORAGES: Final[dict[int, tuple[Storage, ...]]] = {  # by the version of the format
     1: ("float32", "float16"),
     2: ("int8",),
@@ -73,23 +75,32 @@ def read_description(folder: Path) -> dict[str, Any]:
     version, storage = about.get("version"), about.get("weights", "float32")
     if version not in list(STORAGES) or about.get("profile") not in list(PROFILES):
         kind = NewerModelError if type(version) is int and version > VERSION else ModelError
+        found = f"version {reprlib.repr(version)} and profile {reprlib.repr(about.get('profile'))}"
         raise kind(
-            f"{path} has format version {version!r} and profile {about.get('profile')!r}, but this "
-            f"ledeline reads versions 1 to {VERSION} with " + " or ".join(PROFILES)
+            f"{path} has format {found}, but this ledeline reads versions 1 to {VERSION} with "
+            + " or ".join(PROFILES)
         )
     if storage not in STORAGES[version]:
-        raise ModelError(f"{path} is damaged: version {version} has no weights in {storage}")
+        raise ModelError(
+            f"{path} is damaged: version {version} has no weights in {_shown(storage)}"
+        )
     addons = about.get("addons", [])
     if not isinstance(addons, list):
-        raise ModelError(f"{path} is damaged: addons is {addons!r}, not a list of names")
+        raise ModelError(
+            f"{path} is damaged: addons is {reprlib.repr(addons)}, not a list of names"
+        )
     if version == VERSION:
         _refuse_unknown(path, "system", [about.get("system")], SYSTEM_NAMES)
         _refuse_unknown(path, "add-on", addons, ADDON_NAMES)
     blocked = about.get("block_ngrams", 0)
     if type(blocked) is not int or blocked < 0:
-        raise ModelError(f"{path} is damaged: block_ngrams is {blocked!r}, not a whole number")
+        raise ModelError(
+            f"{path} is damaged: block_ngrams is {reprlib.repr(blocked)}, not a whole number"
+        )
     if type(about.get("check", False)) is not bool:
-        raise ModelError(f"{path} is damaged: check is {about['check']!r}, not true or false")
+        raise ModelError(
+            f"{path} is damaged: check is {reprlib.repr(about['check'])}, not true or false"
+        )
     if "extractive" in about:
         about["extractive"] = _read_extractive(path, about["extractive"])
     return about
@@ -103,8 +114,8 @@ def check_same_system(folder: Path, about: dict[str, Any], system: str, addons: 
     for key, own in {"system": system, "addons": sorted(addons)}.items():
         if said[key] != own:
             raise ModelError(
-                f"{folder} is damaged: {MODEL_FILE} has {key} {said[key]!r}, "
-                f"but {SYSTEM} has {own!r}"
+                f"{folder} is damaged: {MODEL_FILE} has {key} {_shown(said[key])}, "
+                f"but {SYSTEM} has {_shown(own)}"
             )
 
 
@@ -136,11 +147,20 @@ def _read_extractive(path: Path, values: Any) -> ExtractiveWeights:
     if not is_table or not all(
         type(one) in (int, float) and math.isfinite(one) for one in values.values()
     ):
-        raise ModelError(f"{path} is damaged: extractive is {values!r}, not weights of features")
+        raise ModelError(
+            f"{path} is damaged: extractive is {reprlib.repr(values)}, not weights of features"
+        )
     try:
         return ExtractiveWeights(**{name: float(one) for name, one in values.items()})
     except BadValue as error:
         raise ModelError(f"{path} is damaged: extractive: {error}") from None
+
+
+def _shown(value: Any) -> str:
+    """A name in a file, which may be anything, in a few printable characters."""
+    if isinstance(value, str) and value.isprintable() and 0 < len(value) <= _LONGEST_SHOWN:
+        return value
+    return reprlib.repr(value)
 
 
 def _refuse_unknown(path: Path, what: str, names: list[Any], known: tuple[str, ...]) -> None:
@@ -148,7 +168,8 @@ def _refuse_unknown(path: Path, what: str, names: list[Any], known: tuple[str, .
     for name in names:
         if name not in list(known):
             raise NewerModelError(
-                f"{path} names the {what} {name}, but this ledeline only has {', '.join(known)}"
+                f"{path} names the {what} {_shown(name)}, but this ledeline only has "
+                + ", ".join(known)
             )
 
 
