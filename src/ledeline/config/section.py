@@ -75,7 +75,7 @@ def below(bound: float) -> Limit:
     return Limit(lambda value: value < bound, f"must be below {bound:g}")
 
 
-SIZE: Final = between(1, 2**16)  # values of a layer
+SIZE: Final = between(1, 2**16)  # values, or places, of a layer
 DEPTH: Final = between(1, 1000)  # layers
 NOT_EMPTY: Final = Limit(bool, "must not be empty")
 

@@ -38,19 +38,14 @@ class EngineSystem:
 
     def engine(self, precision: EnginePrecision) -> Engine:
         """The engine that runs it, without what acts in training alone."""
+        # Weights of add-ons that act in training alone have their names.
+        left_out = self.config.addons.keys() & TRAINING_ADDONS.keys()
         tensors = {
-            name: one
-            for name, one in self.tensors.items()
-            if name.split(".")[0] not in self._training_addons
+            name: one for name, one in self.tensors.items() if name.split(".")[0] not in left_out
         }
         engine = Engine(self.config, self.vocabulary, tensors, precision, path=self.path)
         drop_pages(self.tensors)  # it has its own copy, packed for the CPU
         return engine
-
-    @property
-    def _training_addons(self) -> set[str]:
-        """Add-ons of this system that act in training alone; their weights have their names."""
-        return self.config.addons.keys() & TRAINING_ADDONS.keys()
 
     @cached_property
     def num_parameters(self) -> int:

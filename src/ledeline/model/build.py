@@ -1,11 +1,17 @@
 """From a configuration to a system."""
 
+from typing import Final
+
+import torch
+
 from ledeline.core.errors import ConfigError
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.initialization import Initialization, UniformInit, initialize
 from ledeline.model.system import System
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems import SYSTEMS
+
+_NO_ROOM_ON_CPU: Final = "can't allocate memory"  # torch raises a plain RuntimeError that says this
 
 
 def build(
@@ -31,3 +37,10 @@ def refusal(kind: type[System], addon: str) -> str | None:
     if not issubclass(kind, AttentionSystem):
         return "it has no attention over the states of an encoder"
     return kind.refuses.get(addon)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether torch, or Python, had too little memory."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and _NO_ROOM_ON_CPU in str(error)

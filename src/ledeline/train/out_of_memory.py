@@ -2,13 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
-
-import torch
 
 from ledeline.core.errors import TrainingError
-
-_ON_CPU: Final = "can't allocate memory"  # torch raises a plain RuntimeError that says this
+from ledeline.model.build import is_out_of_memory
 
 
 @contextmanager
@@ -17,8 +13,7 @@ def explain_out_of_memory(batch_size: int) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
-        short = isinstance(error, MemoryError | torch.OutOfMemoryError) or _ON_CPU in str(error)
-        if not short:
+        if not is_out_of_memory(error):
             raise
         raise TrainingError(
             f"there is not enough memory for batches of {batch_size} pairs; start another run with "

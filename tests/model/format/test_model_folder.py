@@ -1,5 +1,6 @@
 """Model folders: those of earlier versions still open, and another system is built again."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,13 +8,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from ledeline.config.section import BadValue
+from ledeline.core.errors import ModelError
 from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
 from ledeline.model.format.model_folder import load_model, write_description
 from ledeline.model.format.pack import pack
-from ledeline.model.system_config import SystemConfig
+from ledeline.model.system_config import ADDON_CONFIGS, SYSTEM_CONFIGS, SystemConfig
 from ledeline.model.systems.gru import GruConfig, GruEncDec
 from ledeline.text.profiles import NATURAL
 from ledeline.text.subwords import Subwords
@@ -69,3 +72,38 @@ def test_it_writes_and_explains(gru: Path, tmp_path: Path, storage: str) -> None
     assert headline.text
     assert headline.alignment is not None
     assert headline.alignment.spm is not None
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "does not fit into memory"),
+        (MemoryError(), "does not fit into memory"),
+        (RuntimeError("a bug"), None),
+    ],
+    ids=str,
+)
+def test_a_system_that_does_not_fit_into_memory(
+    model_folder: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str | None
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("ledeline.model.format.model_folder.build", fail)
+    with pytest.raises(ModelError if sentence else RuntimeError, match=sentence or "a bug"):
+        load_model(model_folder)
+
+
+SIZES = [
+    (name, field.name)
+    for name, kind in (SYSTEM_CONFIGS | ADDON_CONFIGS).items()
+    for field in dataclasses.fields(kind)
+    if type(field.default) is int
+]
+
+
+@pytest.mark.parametrize(("name", "key"), SIZES)
+def test_every_size_has_a_limit(name: str, key: str) -> None:
+    """Else a folder made to do harm takes all memory, or minutes."""
+    with pytest.raises(BadValue, match=rf"^{key} = "):
+        (SYSTEM_CONFIGS | ADDON_CONFIGS)[name](**{key: 10**20 + 1})

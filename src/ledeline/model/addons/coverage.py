@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import above, at_least, section
+from ledeline.config.section import SIZE, above, at_least, section
 from ledeline.model.addons.addon import Addon, AttentionStep, Sizes, View
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
@@ -25,7 +25,7 @@ class CoverageConfig:
     ] = "see"
     weight: Annotated[float, "Factor of the loss of see; the others have none.", at_least(0)] = 1.0
     fertility: Annotated[float, "N, the highest fertility of linguistic.", above(0)] = 2.0
-    size: Annotated[int, "Values that neural keeps of each place.", at_least(1)] = 10
+    size: Annotated[int, "Values that neural keeps of each place.", SIZE] = 10
 
 
 class SummedCoverage(nn.Module):

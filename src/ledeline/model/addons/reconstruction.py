@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import at_least, section
+from ledeline.config.section import at_least, below, section
 from ledeline.core.errors import ModelError
 from ledeline.model.addons.addon import Addon, Sizes, View
 from ledeline.model.layers.additive_attention import AdditiveAttention
@@ -24,7 +24,10 @@ class ReconstructionConfig:
     weight: Annotated[float, "lambda, the factor of its log-probabilities.", at_least(0)] = 1.0
     rank: Annotated[bool, "Rank what a search finds once more by it."] = True
     hidden_size: Annotated[
-        int, "Size of its GRU and attention; 0: the system's hidden size.", at_least(0)
+        int,
+        "Size of its GRU and attention; 0: the system's hidden size.",
+        at_least(0),
+        below(2**16),
     ] = 0
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import above, at_least, section
+from ledeline.config.section import above, at_least, below, section
 from ledeline.model.addons.addon import Addon, Sizes, View
 from ledeline.model.layers.encoder import Encoded
 from ledeline.model.pairs import Pairs
@@ -25,7 +25,9 @@ class WordFrequencyConfig:
     title: ClassVar[str] = "WFE"
     free: ClassVar[tuple[str, ...]] = ("weight",)  # keys that a run may change on its way
 
-    size: Annotated[int, "K, of the estimator's hidden layers; 0: that of z_j.", at_least(0)] = 0
+    size: Annotated[
+        int, "K, of the estimator's hidden layers; 0: that of z_j.", at_least(0), below(2**16)
+    ] = 0
     epsilon: Annotated[float, "Errors up to this cost nothing.", at_least(0)] = 0.25
     power: Annotated[float, "Larger errors cost this power of the rest.", at_least(1)] = 2.0
     over: Annotated[float, "c_1, the factor of an estimate too high.", at_least(0)] = 0.2

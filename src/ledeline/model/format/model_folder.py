@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ledeline.config.extractive import ExtractiveWeights
 from ledeline.config.toml import load, to_toml
-from ledeline.core.errors import LedelineError
+from ledeline.core.errors import LedelineError, ModelError
 from ledeline.core.shipped import model_folder
-from ledeline.model.build import build
+from ledeline.model.build import build, is_out_of_memory
 from ledeline.model.format.description import (
     RENAMED,
     SYSTEM,
@@ -85,7 +85,12 @@ def _load(folder: Path) -> ModelBundle:
     tokenizer = Tokenizer.read(folder, about["profile"])
     system = read_system(folder)
     check_same_system(folder, about, system.system.name, system.addons)
-    model = build(system, tokenizer.vocabulary_size)
+    try:
+        model = build(system, tokenizer.vocabulary_size)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ModelError(f"{folder / SYSTEM}: this system does not fit into memory") from None
     path = folder / f"{WEIGHTS}.safetensors"
     storage = about.get("weights", "float32")
     model.load_state_dict(read_weights(path, model.state_dict(), storage, model.int8_layouts()))

@@ -51,9 +51,9 @@ class AbsConfig:
         "none: the source is not read.",
     ] = "attention"
     encoder_size: Annotated[int, "P, of what the encoder gives.", SIZE] = 200
-    context: Annotated[int, "C: a word depends on so many words before it.", at_least(1)] = 5
+    context: Annotated[int, "C: a word depends on so many words before it.", SIZE] = 5
     smoothing: Annotated[
-        int, "Q: attention mixes windows of 2 Q + 1 words of the source.", at_least(0)
+        int, "Q: attention mixes windows of 2 Q + 1 words of the source.", at_least(0), below(2**16)
     ] = 2
     filters: Annotated[int, "Filters of each convolution, with conv.", SIZE] = 1000
     dropout: Annotated[

@@ -14,13 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import (
-    SIZE,
-    BadValue,
-    at_least,
-    below,
-    section,
-)
+from ledeline.config.section import DEPTH, SIZE, BadValue, at_least, below, section
 from ledeline.core.errors import ModelError
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
@@ -53,15 +47,15 @@ class ConvS2SConfig:
 
     name: Annotated[Literal["conv-s2s"], "The system."] = "conv-s2s"
     embedding_size: Annotated[
-        int, "f, of the embeddings, of what attention sees and of the output's input.", at_least(1)
+        int, "f, of the embeddings, of what attention sees and of the output's input.", SIZE
     ] = 256
     hidden_size: Annotated[int, "d, of each convolution.", SIZE] = 256
     layers: Annotated[
-        int, "Convolutions of the encoder, and of the decoder, one above the other.", at_least(1)
+        int, "Convolutions of the encoder, and of the decoder, one above the other.", DEPTH
     ] = 6
-    kernel: Annotated[int, "k, places that a convolution sees at once; odd.", at_least(1)] = 3
+    kernel: Annotated[int, "k, places that a convolution sees at once; odd.", SIZE] = 3
     positions: Annotated[
-        int, "Places with a vector of their own; later places share the last one.", at_least(1)
+        int, "Places with a vector of their own; later places share the last one.", SIZE
     ] = 1024
     dropout: Annotated[
         float,

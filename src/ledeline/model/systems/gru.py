@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from ledeline.config.section import (
-    DEPTH,
-    SIZE,
-    at_least,
-    below,
-    section,
-)
+from ledeline.config.section import DEPTH, SIZE, at_least, below, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.layers.attention import Attention, AttentionFollower, Memory

@@ -11,13 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ledeline.config.recipe import Recipe
-from ledeline.config.section import (
-    SIZE,
-    Limit,
-    at_least,
-    below,
-    section,
-)
+from ledeline.config.section import SIZE, Limit, at_least, below, between, section
 from ledeline.model.addons.addon import Sizes
 from ledeline.model.addons.sgate import SelectiveGate, SelectiveGateConfig
 from ledeline.model.attention_system import AttentionSystem
@@ -44,12 +38,12 @@ class SeassConfig:
     hidden_size: Annotated[
         int,
         "H, of the decoder, and of both directions of the encoder together; even.",
-        at_least(2),
+        between(2, 2**16),
         _EVEN,
     ] = 512
     attention_size: Annotated[int, "Hidden units of attention.", SIZE] = 512
     readout_size: Annotated[
-        int, "Units before maxout, which leaves half of them; even.", at_least(2), _EVEN
+        int, "Units before maxout, which leaves half of them; even.", between(2, 2**16), _EVEN
     ] = 512
     dropout: Annotated[
         float, "Share of values dropped before the output.", at_least(0), below(1)
