@@ -121,11 +121,8 @@ def learn_changes(verifier: Verifier, pairs: list[ChangedPair], options: Any) ->
 
 
 def label_loss(verifier: Verifier, groups: Sequence[Group]) -> Tensor:
-    """Labels, wrong words, kinds of errors, and which of two headlines of a lede is better."""
+    """What the labels of some ledes' headlines cost."""
     batch = VerifierBatch.of([exact(group.view) for group in groups])
-    judged = verifier(batch)
-    labels = torch.cat([group.labels for group in groups])
-    kinds = torch.cat([group.kinds for group in groups])
     width = batch.headlines.shape[1]
     wrong = torch.cat(
         [
@@ -133,6 +130,20 @@ def label_loss(verifier: Verifier, groups: Sequence[Group]) -> Tensor:
             for group in groups
         ]
     )
+    labels, kinds = (
+        torch.cat([group.labels for group in groups]),
+        torch.cat([group.kinds for group in groups]),
+    )
+    return judgement_loss(verifier(batch), batch, labels, kinds, wrong)
+
+
+def judgement_loss(
+    judged: Judgement, batch: VerifierBatch, labels: Tensor, kinds: Tensor, wrong: Tensor
+) -> Tensor:
+    """Labels, wrong words, kinds of errors, and which of two headlines of a lede is better.
+
+    Labels and kinds (N,), wrong words (N, J), UNKNOWN where readers do not say.
+    """
     is_known = (wrong != UNKNOWN) & (batch.headlines != 0)
     loss = functional.cross_entropy(judged.labels, labels, label_smoothing=SMOOTHING)
     if is_known.any():
@@ -141,7 +152,7 @@ def label_loss(verifier: Verifier, groups: Sequence[Group]) -> Tensor:
     if (kinds != UNKNOWN).any():
         named = functional.cross_entropy(judged.kinds, kinds, ignore_index=UNKNOWN)
         loss = loss + KINDS_WEIGHT * named
-    values = VALUES[labels]
+    values = VALUES.to(labels.device)[labels]
     is_better = values.unsqueeze(1) > values + LEAST_DIFFERENCE
     is_better &= batch.rows.unsqueeze(1) == batch.rows
     if is_better.any():

@@ -1,0 +1,123 @@
+"""Teach a model to prefer the better of two headlines of one lede.
+
+It learns the better one, and that its score, the mean log-probability of its sub-words, is higher:
+
+    loss = -score(better) + WEIGHT * log(1 + exp(-SHARPNESS * (score(better) - score(worse))))
+
+So what a search ranks first is what the judge, or a reader, would. bench/distill.py uses it.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from distill_data import Sequences
+from judge import DEVICE, half
+from ledeline.data.dataset import Ids
+from ledeline.model.pairs import Pairs
+from ledeline.model.system import System
+from ledeline.text.subwords import EOS
+
+BETAS, CLIP, WARM_UP = (0.9, 0.98), 1.0, 0.1
+
+
+@dataclass(frozen=True)
+class PreferenceOptions:
+    """How it learns."""
+
+    weight: float = 1.0
+    sharpness: float = 8.0
+    rate: float = 1e-4
+    batch: int = 512  # pairs of headlines
+    epochs: int = 1
+    seed: int = 1
+
+
+class Preferences(NamedTuple):
+    """Ledes, a headline of each, and a worse one."""
+
+    ledes: Sequences
+    better: Sequences
+    worse: Sequences
+
+    def joined(self, other: "Preferences") -> "Preferences":
+        """These, then the others."""
+        return Preferences(*(one.joined(more) for one, more in zip(self, other, strict=True)))
+
+    def taken(self, rows: Ids) -> "Preferences":
+        """Those at some rows."""
+        return Preferences(*(one.taken(rows) for one in self))
+
+
+def pairs_of(preferences: Preferences, rows: Ids) -> Pairs:
+    """Both headlines of some ledes, the better ones first."""
+    sources, lengths = preferences.ledes.padded(rows)
+    both = preferences.better.taken(rows).joined(preferences.worse.taken(rows))
+    targets, ends = both.padded(np.arange(len(both)))
+    targets = np.pad(targets, ((0, 0), (0, 1)))
+    targets[np.arange(len(targets)), ends] = EOS
+    inside = np.arange(targets.shape[1]) <= ends[:, None]
+    doubled, twice = np.concatenate([sources, sources]), np.concatenate([lengths, lengths])
+    is_valid = np.arange(doubled.shape[1]) < twice[:, None]
+    full = bool(is_valid.all())
+    mask = torch.from_numpy(inside).to(DEVICE)
+    return Pairs(
+        sources=torch.from_numpy(doubled).to(DEVICE),
+        source_lengths=None if full else torch.from_numpy(twice.copy()),
+        source_mask=None if full else torch.from_numpy(is_valid).to(DEVICE),
+        targets=torch.from_numpy(targets).to(DEVICE),
+        target_mask=mask,
+        headline_mask=mask,
+    )
+
+
+def preference_loss(model: System, pairs: Pairs, options: PreferenceOptions) -> tuple[Tensor, Tensor]:
+    """The loss of a batch, and how often the better headline has the higher score."""
+    scores = -model.losses(pairs).named["target"].float() / pairs.headline_mask.sum(1)
+    better, worse = scores.chunk(2)
+    ranking = functional.softplus(-options.sharpness * (better - worse)).mean()
+    loss = options.weight * ranking - better.mean()
+    return loss, (better > worse).float().mean()
+
+
+def learn_preferences(model: System, given: Preferences, options: PreferenceOptions) -> None:
+    """Teach a model, on its device."""
+    smoothing = model.label_smoothing
+    model.label_smoothing = 0.0
+    optimizer = torch.optim.Adam(model.parameters(), lr=options.rate, betas=BETAS)
+    plan = [one for n in range(options.epochs) for one in _batches(given, options, n)]
+    began, seen = time.perf_counter(), []
+    for step, rows in enumerate(plan, 1):
+        share = step / len(plan)
+        factor = min(1.0, share / WARM_UP) * 0.5 * (1 + math.cos(math.pi * share))
+        for group in optimizer.param_groups:
+            group["lr"] = options.rate * factor
+        with half():
+            loss, right = preference_loss(model.train(), pairs_of(given, rows), options)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        seen.append(torch.stack([loss.detach(), right]))
+        if step % max(1, len(plan) // 4) == 0:
+            mean, share_right = torch.stack(seen).mean(0).tolist()
+            seen, took = [], time.perf_counter() - began
+            print(f"step {step} of {len(plan)}: loss {mean:.4f}, "
+                  f"right {share_right:.3f}, {took:.0f} s", flush=True)
+    model.label_smoothing = smoothing
+    model.eval()
+
+
+def _batches(given: Preferences, options: PreferenceOptions, epoch: int) -> Sequence[Ids]:
+    """Rows of similar length together, in a random order."""
+    rng = np.random.default_rng([options.seed, epoch])
+    order = np.argsort(given.ledes.lengths + rng.uniform(0, 3, len(given.ledes)))
+    groups = [order[at : at + options.batch] for at in range(0, len(order), options.batch)]
+    return [groups[place] for place in rng.permutation(len(groups))]
