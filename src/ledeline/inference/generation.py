@@ -18,7 +18,7 @@ from ledeline.inference.checks.check import Check
 from ledeline.inference.checks.checker import Checker
 from ledeline.inference.checks.followed import MAX_HEADLINE, searched_view
 from ledeline.inference.checks.lede_vocabulary import LedeVocabulary
-from ledeline.inference.compose import ComposedCandidate, Composer
+from ledeline.inference.compose import ComposedCandidate, Composer, distinct
 from ledeline.inference.headline import Headline
 from ledeline.inference.headline_model import HeadlineModel
 from ledeline.inference.options import Options
@@ -276,4 +276,4 @@ def _ranked(
     if options.min_support is not None:
         least = options.min_support
         checked.sort(key=lambda both: (both[1].support or 0) < least)
-    return [one for one, _ in checked[: options.search.n_best]]
+    return distinct(one for one, _ in checked)[: options.search.n_best]

@@ -51,14 +51,47 @@ def verifier_doubts(
 
 
 def _spans(headline: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Where each word stands in the headline; None where it cannot be found."""
+    """Where each word stands in the headline; None where it cannot be found.
+
+    The headline is made of the words, but some may have been replaced or removed.
+    """
+    exact = _neighbours(headline, words)
+    return list(exact) if exact is not None else _found_spans(headline, words)
+
+
+def _neighbours(headline: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Where words stand that follow each other, with a space at most; None if they do not."""
+    spans, behind = list[tuple[int, int]](), 0
+    for word in words:
+        start = behind + (headline[behind : behind + 1] == " ")
+        if not headline.startswith(word, start):
+            return None
+        behind = start + len(word)
+        spans.append((start, behind))
+    return None if headline[behind - 1 : behind + 1].isalnum() and behind < len(headline) else spans
+
+
+def _found_spans(headline: str, words: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Where whole words stand in their order; of marks those that come next."""
     spans: list[tuple[int, int] | None] = []
     behind = 0
     for word in words:
-        start = headline.find(word, behind)
-        spans.append(None if start < 0 else (start, start + len(word)))
-        behind = behind if start < 0 else start + len(word)
+        is_mark = not word[:1].isalnum()
+        limit = behind + 1 + len(word) if is_mark else len(headline)
+        start = headline.find(word, behind, limit)
+        end = start + len(word)
+        if start >= 0 and (is_mark or _is_whole(headline, start, end)):
+            spans.append((start, end))
+            behind = end
+        else:
+            spans.append(None)
     return spans
+
+
+def _is_whole(headline: str, start: int, end: int) -> bool:
+    """Whether no letter or digit touches a word."""
+    around = headline[max(0, start - 1) : start] + headline[end : end + 1]
+    return not any(map(str.isalnum, around))
 
 
 def _why(lede: str, doubted: str) -> str:

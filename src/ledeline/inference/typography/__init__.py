@@ -1,0 +1,1 @@
+"""The printed form of headlines: spaces, marks, signs, capitals and spelling."""
