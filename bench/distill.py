@@ -1,7 +1,6 @@
 """Better headlines to learn from: a teacher writes, a judge and the rules choose, a model learns.
 
-    python bench/distill.py write judge choose train --model runs/large/best \\
-        --data data/news-natural --labels build/labels.npz --output runs/distill
+    python bench/distill.py write judge choose train --model runs/large/best --output runs/distill
 
 - `write`: the teacher's candidates for some training ledes, found by a beam;
 - `judge`: a judge learns from labels (bench/judge.py), and judges these and the publishers' own;
@@ -10,8 +9,11 @@
     `distilled`: the teacher's best by its own score; `verified`: the teacher's best by the judge,
     where that is supported; `mix`: the better by the judge of publisher's and verified;
 - `train`: from the teacher's weights, a model learns each for as many steps, and `prefer` goes on
-    from `mix` with pairs of headlines (bench/prefer.py); `mix+spm` learns `mix` with the SPM. Each writes headlines of validation ledes,
-    which go to OUTPUT/NAME.npz; its weights, in int8, to OUTPUT/NAME.
+    from `mix` with pairs of headlines (bench/prefer.py); `mix+spm` learns `mix` with the SPM. Each
+    writes headlines of validation ledes, which go to OUTPUT/NAME.npz; its weights, in int8, go to
+    OUTPUT/NAME.
+
+With `--all` each dataset has all of its pairs, and then they are not of one size.
 
 Legend: N headlines, K of them of one lede.
 """
@@ -46,7 +48,13 @@ from ledeline.train.loop import train as train_system
 from ledeline.train.optimizers import OPTIMIZERS
 from ledeline.train.schedules import SCHEDULES
 from ledeline.train.train_config import TrainConfig
-from prefer import PreferenceOptions, Preferences, learn_preferences
+from prefer import (
+    PreferenceOptions,
+    learn_preferences,
+    preferences_of,
+    read_preferences,
+    save,
+)
 
 WRITTEN: Final = "written.npz"
 JUDGED: Final = "judged.npz"
@@ -81,7 +89,9 @@ def write(model: System, ledes: Sequences, options: Any) -> tuple[Written, dict[
         with half():
             lists = search(model, *ledes.padded(rows), config)
         for row, one in zip(rows.tolist(), lists, strict=True):
-            found[row] = [h for h in one if h.ids and not h.truncated and min(h.ids) >= len(SPECIALS)]
+            found[row] = [
+                h for h in one if h.ids and not h.truncated and min(h.ids) >= len(SPECIALS)
+            ]
     print(f"{len(ledes):,} ledes in {time.perf_counter() - began:.0f} s", flush=True)
     rows_of = np.repeat(np.arange(len(ledes)), [len(one) for one in found])
     headlines = Sequences.of([h.ids for one in found for h in one])
@@ -174,16 +184,23 @@ class Run:
         chosen = {
             name: np.asarray(one, np.int64) for name, one in zip(VARIANTS, lists, strict=True)
         }
-        number = min(len(one) for one in chosen.values())
-        print({name: len(one) for name, one in chosen.items()}, f"preferences {len(better):,}",
-              f"mix has {is_own[chosen['mix']].mean():.3f} of publishers", flush=True)
+        sizes = [len(one) for one in chosen.values()]
+        number = max(sizes) if self.options.all else min(sizes)
+        print(
+            {name: len(one) for name, one in chosen.items()},
+            f"preferences {len(better):,}",
+            f"mix has {is_own[chosen['mix']].mean():.3f} of publishers",
+            flush=True,
+        )
         rng = np.random.default_rng(self.options.seed)
         rows = np.arange(min(self.options.tried, len(self.dataset["valid"])))
         valid = sequences(self.dataset["valid"], rows)
         for name, numbers in chosen.items():
-            some = np.sort(rng.choice(numbers, number, replace=False))
+            some = np.sort(rng.choice(numbers, min(number, len(numbers)), replace=False))
             train = written.ledes.taken(written.rows[some]), written.headlines.taken(some)
-            write_dataset(self.output / "data" / name, self.tokenizer, {"train": train, "valid": valid})
+            write_dataset(
+                self.output / "data" / name, self.tokenizer, {"train": train, "valid": valid}
+            )
         preferences = np.array([better, worse], np.int64).reshape(2, -1)
         np.savez(self.output / PREFERENCES, both=preferences)
 
@@ -209,7 +226,9 @@ class Run:
             data=DataConfig(dataset=self.output / "data" / name.partition("+")[0]),
             system=system.system,
             addons=system.addons,
-            optimizer=OPTIMIZERS["adam"](learning_rate=options.tuning_rate, beta2=0.98, epsilon=1e-9),
+            optimizer=OPTIMIZERS["adam"](
+                learning_rate=options.tuning_rate, beta2=0.98, epsilon=1e-9
+            ),
             schedule=SCHEDULES["warmup_cosine"](warmup_steps=options.warm_up),
             train=LoopConfig(
                 batch_unit="source_tokens",
@@ -236,7 +255,7 @@ class Run:
         with np.load(self.output / PREFERENCES) as found:
             better, worse = found["both"]
         judged = preferences_of(written, better, worse)
-        readers = read_preferences(Labels.read(options.labels), options.seed)
+        readers = read_preferences(Labels.read(options.labels), options.seed, worst_good=1)
         print(f"{len(better):,} pairs of the judge, {len(readers.ledes):,} of readers", flush=True)
         model = bundle.model.to(DEVICE)
         learn_preferences(
@@ -261,9 +280,12 @@ class Run:
         worth = found @ WORTH
         tops = np.array([worth[one].max() for one in written.by_lede() if len(one)])
         mean = found[firsts].mean(0)
-        print(f"{name}: ok {mean[0]:.3f}, clumsy {mean[1]:.3f}, added {mean[2]:.3f}, false "
-              f"{mean[3]:.3f} by the judge; worth {worth[firsts].mean():.4f}, of the best "
-              f"{tops.mean():.4f}; {written.headlines.lengths[firsts].mean():.1f} sub-words", flush=True)
+        print(
+            f"{name}: ok {mean[0]:.3f}, clumsy {mean[1]:.3f}, added {mean[2]:.3f}, false "
+            f"{mean[3]:.3f} by the judge; worth {worth[firsts].mean():.4f}, of the best "
+            f"{tops.mean():.4f}; {written.headlines.lengths[firsts].mean():.1f} sub-words",
+            flush=True,
+        )
 
 
 def judging_limit() -> int:
@@ -273,45 +295,9 @@ def judging_limit() -> int:
     return MAX_LEDE
 
 
-def preferences_of(written: Written, better: Ids, worse: Ids) -> Preferences:
-    """Pairs of headlines, given by number."""
-    return Preferences(
-        written.ledes.taken(written.rows[better]),
-        written.headlines.taken(better),
-        written.headlines.taken(worse),
-    )
-
-
-def read_preferences(labels: Labels, seed: int) -> Preferences:
-    """A good headline of a lede beside a false or added one, by readers; up to two a lede."""
-    rng = np.random.default_rng(seed)
-    better, worse = [], []
-    for numbers in labels.written.by_lede():
-        numbers = numbers[labels.parts[numbers] == 0]
-        good = rng.permutation(numbers[labels.labels[numbers] == 0])
-        bad = rng.permutation(numbers[(labels.labels[numbers] > 1) & (labels.is_publisher[numbers] == 0)])
-        for one, other in list(zip(good, bad, strict=False))[:2]:
-            better.append(int(one))
-            worse.append(int(other))
-    both = np.array(better, np.int64), np.array(worse, np.int64)
-    return preferences_of(labels.written, *both)
-
-
 def newest(run: Path) -> Path:
     """The last checkpoint of a run, which is the end of its schedule."""
     return max((run / "checkpoints").iterdir(), key=lambda one: one.name)
-
-
-def save(model: System, tokenizer: Any, folder: Path) -> None:
-    """A model folder."""
-    from safetensors.torch import save_file
-
-    from ledeline.model.format.description import WEIGHTS
-    from ledeline.model.format.model_folder import write_description
-
-    folder.mkdir(parents=True)
-    write_description(folder, model.config, tokenizer)
-    save_file(model.state_dict(), folder / f"{WEIGHTS}.safetensors")
 
 
 STEPS: Final[dict[str, Callable[[Run], None]]] = {
@@ -336,6 +322,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--ledes-at-once", type=int, default=2000)
     parser.add_argument("--favour", type=float, default=0.0, help="what a publisher has ahead")
+    parser.add_argument("--all", action="store_true", help="all pairs of each dataset")
     parser.add_argument("--good", type=float, default=0.85, help="worth from which one is learned")
     parser.add_argument("--poor", type=float, default=0.45, help="up to which it may be the worse")
     parser.add_argument("--variants", nargs="*", default=[])

@@ -48,6 +48,7 @@ class Sequences(NamedTuple):
 
     @property
     def lengths(self) -> Ids:
+        """The length of each."""
         return np.diff(self.starts)
 
     def taken(self, rows: Ids) -> "Sequences":
@@ -187,7 +188,7 @@ def wrong_marks(
 
 def doubted(written: Written, tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     """Whether a rule doubts each headline. (N,)."""
-    global _asked  # noqa: PLW0603 - forked processes find it where it is
+    global _asked
     _asked = written, tokenizer
     number = len(written.ledes)
     parts = [(at, min(number, at + _TEXTS_AT_ONCE)) for at in range(0, number, _TEXTS_AT_ONCE)]
@@ -223,6 +224,8 @@ def write_dataset(
     writer = DatasetWriter(folder, tokenizer)
     dtype = tokenizer.subwords.id_dtype
     for name, (ledes, headlines) in splits.items():
-        sides = [(one.ids[: one.starts[-1]].astype(dtype), one.lengths) for one in (ledes, headlines)]
+        sides = [
+            (one.ids[: one.starts[-1]].astype(dtype), one.lengths) for one in (ledes, headlines)
+        ]
         writer.write_split(name, [EncodedChunk(*sides[0], *sides[1])])
     writer.finish()

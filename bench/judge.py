@@ -149,9 +149,7 @@ def train(judge: Judge, labels: Labels, options: Any) -> None:
     parts[written.rows] = labels.parts
     ledes = np.flatnonzero(parts == TRAIN)
     starts = written.headlines.starts
-    groups = [
-        {"params": judge.verifier.parameters(), "lr": options.rate, "highest": options.rate}
-    ]
+    groups = [{"params": judge.verifier.parameters(), "lr": options.rate, "highest": options.rate}]
     if not judge.frozen:
         rate = options.generator_rate
         groups.append({"params": judge.generator.parameters(), "lr": rate, "highest": rate})
@@ -165,8 +163,10 @@ def train(judge: Judge, labels: Labels, options: Any) -> None:
             group["lr"] = group["highest"] * min(1.0, share / WARM_UP) * falling
         given, numbers = asked(written, some)
         wrong, _ = Sequences(labels.wrong, starts).padded(numbers)  # type: ignore[arg-type]
-        targets = [torch.from_numpy(one).to(DEVICE) for one in (
-            labels.labels[numbers], labels.kinds[numbers], wrong)]
+        targets = [
+            torch.from_numpy(one).to(DEVICE)
+            for one in (labels.labels[numbers], labels.kinds[numbers], wrong)
+        ]
         with half():
             judged, batch = judge.train()(given)
         loss = judgement_loss(judged, batch, targets[0], targets[1], targets[2].float())

@@ -1,29 +1,43 @@
 """Teach a model to prefer the better of two headlines of one lede.
 
+    python bench/prefer.py --model runs/distill/prefer --labels build/labels.npz --output runs/box
+
 It learns the better one, and that its score, the mean log-probability of its sub-words, is higher:
 
     loss = -score(better) + WEIGHT * log(1 + exp(-SHARPNESS * (score(better) - score(worse))))
 
-So what a search ranks first is what the judge, or a reader, would. bench/distill.py uses it.
+So what a search ranks first is what the judge, or a reader, would. bench/distill.py uses it with
+the judge's pairs. Alone it learns from what readers said of a model's own headlines: `--labels` are
+packed by bench/judge.py. A good headline stands against one that is false, adds something or is
+clumsy.
 """
 
+import argparse
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from distill_data import Sequences
-from judge import DEVICE, half
+import quick
+from distill_data import TRAIN, Labels, Sequences, Written
+from judge import DEVICE
 from ledeline.data.dataset import Ids
+from ledeline.model.format.description import WEIGHTS
+from ledeline.model.format.model_folder import load_model, write_description
+from ledeline.model.format.pack import pack
 from ledeline.model.pairs import Pairs
 from ledeline.model.system import System
+from ledeline.runtime.cpu import has_bfloat16
 from ledeline.text.subwords import EOS
+from ledeline.text.tokenizer import Tokenizer
 
 BETAS, CLIP, WARM_UP = (0.9, 0.98), 1.0, 0.1
 
@@ -56,6 +70,42 @@ class Preferences(NamedTuple):
         return Preferences(*(one.taken(rows) for one in self))
 
 
+def preferences_of(written: Written, better: Ids, worse: Ids) -> Preferences:
+    """Pairs of headlines, given by number."""
+    return Preferences(
+        written.ledes.taken(written.rows[better]),
+        written.headlines.taken(better),
+        written.headlines.taken(worse),
+    )
+
+
+def read_preferences(labels: Labels, seed: int, worst_good: int = 0, first: int = 0) -> Preferences:
+    """A good headline of a lede beside a worse one, by readers; up to two a lede.
+
+    Worse are labels above `worst_good`: 0 for all but ok, 1 for false and added. Ledes before
+    `first` are left out.
+    """
+    rng = np.random.default_rng(seed)
+    better, worse = [], []
+    for lede, numbers in enumerate(labels.written.by_lede()):
+        own = numbers[(labels.parts[numbers] == TRAIN) & (labels.is_publisher[numbers] == 0)]
+        if lede < first:
+            continue
+        good = rng.permutation(own[labels.labels[own] == 0])
+        bad = rng.permutation(own[labels.labels[own] > worst_good])
+        for one, other in list(zip(good, bad, strict=False))[:2]:
+            better.append(int(one))
+            worse.append(int(other))
+    return preferences_of(labels.written, np.array(better, np.int64), np.array(worse, np.int64))
+
+
+def save(model: System, tokenizer: Tokenizer, folder: Path) -> None:
+    """A model folder."""
+    folder.mkdir(parents=True)
+    write_description(folder, model.config, tokenizer)
+    save_file(model.state_dict(), folder / f"{WEIGHTS}.safetensors")
+
+
 def pairs_of(preferences: Preferences, rows: Ids) -> Pairs:
     """Both headlines of some ledes, the better ones first."""
     sources, lengths = preferences.ledes.padded(rows)
@@ -78,7 +128,9 @@ def pairs_of(preferences: Preferences, rows: Ids) -> Pairs:
     )
 
 
-def preference_loss(model: System, pairs: Pairs, options: PreferenceOptions) -> tuple[Tensor, Tensor]:
+def preference_loss(
+    model: System, pairs: Pairs, options: PreferenceOptions
+) -> tuple[Tensor, Tensor]:
     """The loss of a batch, and how often the better headline has the higher score."""
     scores = -model.losses(pairs).named["target"].float() / pairs.headline_mask.sum(1)
     better, worse = scores.chunk(2)
@@ -99,7 +151,7 @@ def learn_preferences(model: System, given: Preferences, options: PreferenceOpti
         factor = min(1.0, share / WARM_UP) * 0.5 * (1 + math.cos(math.pi * share))
         for group in optimizer.param_groups:
             group["lr"] = options.rate * factor
-        with half():
+        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=_has_half()):
             loss, right = preference_loss(model.train(), pairs_of(given, rows), options)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -109,8 +161,11 @@ def learn_preferences(model: System, given: Preferences, options: PreferenceOpti
         if step % max(1, len(plan) // 4) == 0:
             mean, share_right = torch.stack(seen).mean(0).tolist()
             seen, took = [], time.perf_counter() - began
-            print(f"step {step} of {len(plan)}: loss {mean:.4f}, "
-                  f"right {share_right:.3f}, {took:.0f} s", flush=True)
+            print(
+                f"step {step} of {len(plan)}: loss {mean:.4f}, "
+                f"right {share_right:.3f}, {took:.0f} s",
+                flush=True,
+            )
     model.label_smoothing = smoothing
     model.eval()
 
@@ -121,3 +176,48 @@ def _batches(given: Preferences, options: PreferenceOptions, epoch: int) -> Sequ
     order = np.argsort(given.ledes.lengths + rng.uniform(0, 3, len(given.ledes)))
     groups = [order[at : at + options.batch] for at in range(0, len(order), options.batch)]
     return [groups[place] for place in rng.permutation(len(groups))]
+
+
+def _has_half() -> bool:
+    """Whether products in bfloat16 are fast."""
+    return DEVICE.type == "cuda" or has_bfloat16()
+
+
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, default=Path("runs/distill/prefer"))
+    parser.add_argument("--labels", type=Path, default=Path("build/labels.npz"))
+    parser.add_argument("--output", type=Path, default=Path("runs/box"))
+    parser.add_argument("--first", type=int, default=0, help="leave out ledes before this one")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rate", type=float, default=3e-5)
+    parser.add_argument("--weight", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=1)
+    quick.offer(parser)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    options = parsed()
+    bundle = load_model(options.model)
+    given = read_preferences(Labels.read(options.labels), options.seed, first=options.first)
+    print(f"{len(given.ledes):,} pairs of readers", flush=True)
+    model = bundle.model.to(DEVICE)
+    how = PreferenceOptions(
+        weight=options.weight,
+        rate=options.rate,
+        batch=options.batch,
+        epochs=options.epochs,
+        seed=options.seed,
+    )
+    learn_preferences(model, given, how)
+    save(model.cpu(), bundle.tokenizer, options.output / "float32")
+    pack([options.output / "float32"], options.output / "int8", "int8", None, 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -243,7 +243,9 @@ def read_labelled(options: Any, tokenizer: Tokenizer) -> dict[str, list[Group]]:
 def first_task(options: Any, tokenizer: Tokenizer) -> Verifier:
     """A verifier that has learned from changed ledes, if there are any."""
     torch.manual_seed(options.seed)
-    verifier = Verifier(VerifierShape(tokenizer.vocabulary_size), options.dropout)
+    size = bundled_generator().engine.size
+    shape = VerifierShape(tokenizer.vocabulary_size, generator_size=size)
+    verifier = Verifier(shape, options.dropout)
     verifier.classes.copy_(subword_classes(tokenizer.types))
     kept = options.output / KEPT
     if kept.exists():
