@@ -225,7 +225,7 @@ def limits(options: argparse.Namespace) -> None:
         raise SystemExit(f"{options.model} is of no system of the engine")
     step, position = num_weights(bundle, "decoder.", "output."), num_weights(bundle, "encoder.")
     length = statistics.mean(len(bundle.tokenizer.encode(bundle.tokenizer.words(t))) for t in texts)
-    products = step * FORCED.beam * (LENGTH + 1) + position * length  # of a headline
+    products = step * FORCED.beam_size * (LENGTH + 1) + position * length  # of a headline
     memory = reading_rate(options.bytes)
     print(
         f"A step reads {step / 1e6:.1f} M weights; a headline takes {products / 1e9:.2f} G "

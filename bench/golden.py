@@ -27,10 +27,10 @@ from typing import Any, Final, NamedTuple
 import native_driver
 import quick
 from ledeline.config import SearchConfig
-from ledeline.config.engine_systems import EncDecConfig, EngineConfig, SelectiveGateConfig
-from ledeline.config.engine_systems import SourcePredictionConfig as SpmConfig
-from ledeline.config.section import Sections
+from ledeline.config.engine_systems import EngineConfig, TransformerConfig
+from ledeline.config.toml import load as load_config
 from ledeline.core.shipped import SHIPPED
+from ledeline.model.format.description import RENAMED
 from ledeline.runtime.cpu import kinds
 from ledeline.runtime.engine import Engine
 from ledeline.runtime.tensor_file import read_tensors
@@ -96,9 +96,7 @@ def encoded(texts: Sequence[str]) -> list[list[int]]:
 
 def config() -> EngineConfig:
     """That of the bundled model."""
-    addons = Sections({"sgate": SelectiveGateConfig(), "spm": SpmConfig()})
-    system = EncDecConfig(embedding_size=256, hidden_size=512, layers=2)
-    return EngineConfig(system=system, addons=addons)
+    return load_config(EngineConfig, SHIPPED / "system.toml", renamed=RENAMED, quiet=True)
 
 
 def vocabulary() -> int:
@@ -115,7 +113,20 @@ def verifier_parts() -> Verifier:
 
 def write_dump(path: Path, sources: Sequence[Sequence[int]]) -> Path:
     """The bundled models and some sources, for the driver in C."""
-    sizes = Sizes(vocabulary(), 256, 512, 2, gate=True, spm=True)
+    system = config().of_type(TransformerConfig)
+    sizes = Sizes(
+        vocabulary(),
+        system.embedding_size,
+        system.hidden_size,
+        system.decoder_layers,
+        gate="sgate" in config().addons,
+        spm="spm" in config().addons,
+        is_transformer=True,
+        encoder_layers=system.encoder_layers,
+        heads=system.heads,
+        attention_layer=system.attention_layer or system.decoder_layers,
+        attention_head=system.attention_head,
+    )
     tensors = read_tensors(SHIPPED / "model.safetensors")
     return native_driver.write_dump(path, sizes, tensors, sources, verifier_parts())
 

@@ -30,6 +30,11 @@ class Sizes(NamedTuple):
     layers: int
     gate: bool
     spm: bool
+    is_transformer: bool = False
+    encoder_layers: int = 0  # these of a Transformer
+    heads: int = 0
+    attention_layer: int = 0
+    attention_head: int = 0
 
 
 class Verifier(NamedTuple):

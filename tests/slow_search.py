@@ -42,7 +42,7 @@ class _Live(NamedTuple):
 def slow_search(model: Any, source: list[int], config: SearchConfig) -> list[Hypothesis]:
     """The n-best list of a source, by the rules of docs/search.md."""
     state, memory = model.encode(torch.tensor([source]), None, None)
-    live, finished, size = [_Live((), 0.0, state)], [], config.beam
+    live, finished, size = [_Live((), 0.0, state)], [], config.beam_size
     limit = max(2 * len(source), config.min_length + 1)
     for step in range(limit):
         candidates = []
@@ -56,13 +56,13 @@ def slow_search(model: Any, source: list[int], config: SearchConfig) -> list[Hyp
         candidates.sort(key=lambda one: one[:3])
         best = recombined([one for *_, one in candidates], config.recombine or 0)[:size]
         if config.keep_finished:
-            best = _best_of_all(finished, best, step + 1, config.beam)
+            best = _best_of_all(finished, best, step + 1, config.beam_size)
             finished = [one for one in finished if one in best]
             best = [one for one in best if isinstance(one, _Live)]
         live = [one for one in best if one.words[-1] != EOS]
         finished += [Hypothesis(o.words[:-1], -o.total) for o in best if o.words[-1] == EOS]
         if not config.keep_finished:
-            size = config.beam - len(finished)
+            size = config.beam_size - len(finished)
         if not live:
             break
         if step == limit - 1 and not finished:

@@ -25,7 +25,7 @@ def test_every_key_is_a_field(key: Any) -> None:
         return
     found = PROPERTIES[key.name]
     assert found["description"] == key.doc
-    assert found["default"] == (7 if key.name == "beam" else key.default)
+    assert found["default"] == key.default
     if key.kind is bool:
         assert found["type"] == "boolean"
         return
@@ -43,7 +43,7 @@ def test_they_reach_the_search() -> None:
     given |= {"recombine": 3, "keep_finished": True}
     request = schemas.request_schema(LIMITS)(texts=["a"], **given)  # type: ignore[arg-type]
     assert request.options().search == SearchConfig(**given)  # type: ignore[arg-type]
-    assert schemas.request_schema(LIMITS)(texts=["a"]).options().search == SearchConfig(beam=7)
+    assert schemas.request_schema(LIMITS)(texts=["a"]).options().search == SearchConfig()
     with pytest.raises(BadValue, match="max_length = 2: must be at least min_length, 3"):
         schemas.request_schema(LIMITS)(texts=["a"], min_length=3, max_length=2).options()  # type: ignore[call-arg]
 
@@ -60,7 +60,7 @@ def test_the_options_of_the_check_are_fields(name: str) -> None:
 def test_they_reach_the_options() -> None:
     given: dict[str, Any] = {"check": True, "rank": "score", "constrain": True, "min_support": 0.5}
     request: Any = schemas.request_schema(LIMITS)
-    assert request(texts=["a"], **given).options() == Options(search=SearchConfig(beam=7), **given)
+    assert request(texts=["a"], **given).options() == Options(search=SearchConfig(), **given)
     for key, value in (("rank", "support"), ("min_support", 0.5)):
         with pytest.raises(BadValue, match=f"{key} = .*: needs check"):
             request(texts=["a"], check=False, **{key: value}).options()

@@ -32,6 +32,14 @@ def pack(
             "length occurs twice in a headline. 0 turns it off. Default: as in the given model.",
         ),
     ] = None,
+    beam: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="Beam size that searches with this model use by default. Default: as in the given "
+            "model.",
+        ),
+    ] = None,
 ) -> None:
     """Make a small model folder to ship.
 
@@ -40,7 +48,7 @@ def pack(
     """
     from ledeline.model.format.pack import pack as pack_models
 
-    packed = pack_models(models, output, weights, card, block_ngrams)
+    packed = pack_models(models, output, weights, card, block_ngrams, beam)
     print(
         f"{packed.folder}: {packed.system}, {packed.num_parameters:,} parameters in {weights}, "
         f"{packed.num_bytes:,} bytes"

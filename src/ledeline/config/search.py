@@ -15,12 +15,19 @@ PRECISION_DOC: Final = (
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 DEVICE_DOC: Final = "Device to run on; auto uses a GPU if there is one."
 
+PAPER_BEAM: Final = 20  # of a model without a setting of its own
+
 
 @section
 class SearchConfig:
     """How headlines are searched for."""
 
-    beam: Annotated[int, "Beam size: how many hypotheses are kept at each step.", at_least(1)] = 20
+    beam: Annotated[
+        int | None,
+        "Beam size: how many hypotheses are kept at each step. The model's own setting if not "
+        "given, and at least n_best.",
+        at_least(1),
+    ] = None
     n_best: Annotated[
         int, "How many headlines to return for each text, at most the beam size.", at_least(1)
     ] = 1
@@ -49,7 +56,7 @@ class SearchConfig:
     ] = False
 
     def __post_init__(self) -> None:
-        if self.n_best > self.beam:
+        if self.beam is not None and self.n_best > self.beam:
             raise BadValue("n_best", self.n_best, f"must be at most beam, which is {self.beam}")
         if self.max_length is not None and self.max_length < self.min_length:
             raise BadValue(
@@ -57,3 +64,8 @@ class SearchConfig:
             )
         if self.stop_early and self.keep_finished:
             raise BadValue("stop_early", self.stop_early, "does not go with keep_finished")
+
+    @property
+    def beam_size(self) -> int:
+        """The beam; where none is given, the paper's."""
+        return max(PAPER_BEAM, self.n_best) if self.beam is None else self.beam

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ledeline.config.engine_systems import TRAINING_ADDONS, EngineConfig
 from ledeline.config.extractive import ExtractiveWeights
+from ledeline.config.search import PAPER_BEAM
 from ledeline.config.toml import load
 from ledeline.core.errors import LedelineError
 from ledeline.core.shipped import model_folder
@@ -62,6 +63,7 @@ class EngineBundle(NamedTuple):
     block_ngrams: int = 0  # default of searches with this model
     check: bool = False  # the verifier knows this model; its headlines are checked by default
     extractive: ExtractiveWeights | None = None  # the engine has no such features
+    beam: int = PAPER_BEAM  # default of searches with this model
 
     @property
     def name(self) -> str:
@@ -87,5 +89,9 @@ def _read(folder: Path, about: dict[str, Any]) -> EngineBundle:
     check_same_system(folder, about, config.system.name, config.addons)
     model = EngineSystem(folder, config, tokenizer.vocabulary_size)
     return EngineBundle(
-        model, tokenizer, about.get("block_ngrams", 0), about.get("check", False), None
+        model,
+        tokenizer,
+        block_ngrams=about.get("block_ngrams", 0),
+        check=about.get("check", False),
+        beam=about.get("beam", PAPER_BEAM),
     )

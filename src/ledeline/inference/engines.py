@@ -54,7 +54,10 @@ def as_system(bundle: Bundle) -> "ModelBundle":
     from ledeline.model.format.model_folder import load_model
 
     return load_model(bundle.model.folder)._replace(
-        tokenizer=bundle.tokenizer, block_ngrams=bundle.block_ngrams, check=bundle.check
+        tokenizer=bundle.tokenizer,
+        block_ngrams=bundle.block_ngrams,
+        check=bundle.check,
+        beam=bundle.beam,
     )
 
 

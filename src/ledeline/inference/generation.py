@@ -148,7 +148,7 @@ class Generation:
         forbidden = (yield from self._forbidden()) if self._options.constrain else None
         running = self._model.model.begin_search(
             [source.ids for source in sources],
-            replace(config, n_best=config.beam) if all_of_them else config,
+            replace(config, n_best=config.beam_size) if all_of_them else config,
             forbidden,
             keep_states=MAX_HEADLINE + 1 if self._keeps_states else 0,
         )
@@ -170,7 +170,7 @@ class Generation:
         """
         if (rescorer := self._model.model.rescorer) is None:
             return found
-        number = self._config.beam if self._options.rank == "support" else self._config.n_best
+        number = self._config.beam_size if self._options.rank == "support" else self._config.n_best
         lists = []
         for row, some in zip(self._rows, found, strict=True):
             ranked = some

@@ -235,9 +235,9 @@ class Headliner:
     def _max_batch_size(self, longest: int, options: Options) -> int:
         """How many texts of this length are searched together by default."""
         if self.on_cpu:
-            hypotheses = _CPU_HYPOTHESES // options.search.beam
+            hypotheses = _CPU_HYPOTHESES // options.search.beam_size
             return max(1, min(_CPU_BATCH, _CPU_SUBWORDS // max(1, longest), hypotheses))
-        scores = _GPU_SCORES // (options.search.beam * self._tokenizer.vocabulary_size)
+        scores = _GPU_SCORES // (options.search.beam_size * self._tokenizer.vocabulary_size)
         return max(1, min(scores, _GPU_SUBWORDS // max(1, longest)))
 
     @property
@@ -265,6 +265,7 @@ def resolve_search(models: Sequence[Bundle], config: SearchConfig) -> SearchConf
     blocked, recombined = config.block_ngrams, config.recombine
     return replace(
         config,
+        beam=max(models[0].beam, config.n_best) if config.beam is None else config.beam,
         block_ngrams=models[0].block_ngrams if blocked is None else blocked,
         recombine=_context_size(models) if recombined is None else recombined,
     )

@@ -98,8 +98,8 @@ class BeamSearch:
         self._max_steps = torch.from_numpy(self._all_max_steps).to(device)
         self._lowest_limit = self._all_max_steps.min()
         self._highest_limit = self._all_max_steps.max()
-        self._beam_sizes = torch.full((len(sources),), config.beam, device=device)  # (B,)
-        self._max_beam_size = config.beam
+        self._beam_sizes = torch.full((len(sources),), config.beam_size, device=device)  # (B,)
+        self._max_beam_size = config.beam_size
         self._words = torch.full((len(sources), 1), BOS, device=device)  # (B, K)
         self._totals = torch.zeros(self._words.shape, dtype=cost_dtype(self._state), device=device)
         self._prefixes = self._words[..., None][..., :0]  # (B, K, J); only for n-grams
@@ -107,7 +107,9 @@ class BeamSearch:
             LastWords(len(sources), config.recombine, device) if config.recombine else None
         )
         self._kept = (
-            FinishedBeam.empty(len(sources), config.beam, device) if config.keep_finished else None
+            FinishedBeam.empty(len(sources), config.beam_size, device)
+            if config.keep_finished
+            else None
         )
         self._kept_history: list[FinishedBeam] = []  # as it was after each step
         shape = len(sources), config.n_best

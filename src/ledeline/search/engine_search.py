@@ -50,7 +50,9 @@ class EngineSearch:
             )
         except MemoryError:
             texts = f"{len(sources)} text" + "s" * (len(sources) != 1)
-            raise MemoryError(f"beam {config.beam} for {texts} does not fit into memory") from None
+            raise MemoryError(
+                f"beam {config.beam_size} for {texts} does not fit into memory"
+            ) from None
 
     @property
     def running(self) -> bool:
@@ -86,10 +88,10 @@ class EngineSearch:
 
 def _native_options(config: SearchConfig) -> dict[str, Any]:
     """The options as the engine has them; those that are off are 0, no limit is -1."""
+    options = asdict(config) | {"beam": config.beam_size}
     for name in ("beam", "min_length"):
-        if getattr(config, name) > _MOST:
-            raise BadValue(name, getattr(config, name), f"must be at most {_MOST}")
-    options = asdict(config)
+        if options[name] > _MOST:
+            raise BadValue(name, options[name], f"must be at most {_MOST}")
     options["max_length"] = -1 if config.max_length is None else min(config.max_length, _FAR)
     for name in ("block_ngrams", "recombine"):
         options[name] = min(options[name] or 0, _FAR)

@@ -60,9 +60,9 @@ def text_price(
         return Price(1.0, 1.0)
     most = max_steps(num_subwords, search)
     usual = min(most, max(search.min_length + 1, _USUAL_STEPS))
-    of_step = search.beam * (1 + num_subwords / _ATTENTION)
+    of_step = search.beam_size * (1 + num_subwords / _ATTENTION)
     of_step += _TRACED_STEP * search.n_best * (1 + num_subwords / _TRACED_ATTENTION)
-    of_step += _RECOMBINED * search.beam if search.recombine else 0
+    of_step += _RECOMBINED * search.beam_size if search.recombine else 0
     of_step += _STEP + num_subwords / _STEP_OF_LONG
     once = (_READ + _RESCORED_READ * num_rescored) * num_subwords
     of_step += num_rescored * (1 + num_subwords / _ATTENTION)
@@ -91,7 +91,7 @@ def text_prices(
     `rescored` if the model ranks hypotheses once more.
     """
     search = options.search
-    candidates = search.beam if options.rank == "support" else search.n_best
+    candidates = search.beam_size if options.rank == "support" else search.n_best
     return [
         text_price(
             len(one.ids),
@@ -100,7 +100,7 @@ def text_prices(
             heat_map=heat_map,
             num_checked=candidates if options.check else 0,
             followed=followed,
-            num_rescored=search.beam if rescored else 0,
+            num_rescored=search.beam_size if rescored else 0,
         )
         for one in sources
     ]

@@ -74,7 +74,7 @@ class QueuedRequest:
     @property
     def num_hypotheses(self) -> int:
         """Of each of its texts."""
-        return self.options.search.beam if self.options is not None else 1
+        return self.options.search.beam_size if self.options is not None else 1
 
     @property
     def has_begun(self) -> bool:

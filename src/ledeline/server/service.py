@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -86,7 +87,7 @@ class HeadlineService:
 
     async def answer(self, asked: HeadlinesRequest, caller: str) -> bytes:
         """The body of the answer to a request for headlines."""
-        options = asked.options()
+        options = self._within_limits(asked.options())
         resolved = self._headliner.resolve_options(options)
         if resolved.check:
             await self._load_checker()
@@ -113,6 +114,15 @@ class HeadlineService:
             sources, expected, options, caller=caller, heat_map=asked.heat_map
         )
         return join_headlines(found)
+
+    def _within_limits(self, options: Options) -> Options:
+        """The options; where they leave the beam to the model, at most the largest allowed."""
+        if options.search.beam is not None:
+            return options
+        beam = self._headliner.resolve_options(options).search.beam_size
+        if beam <= self._limits.beam:
+            return options
+        return replace(options, search=replace(options.search, beam=self._limits.beam))
 
     async def answer_check(self, asked: CheckRequest, caller: str) -> bytes:
         """The body of the answer to a request for checks."""

@@ -340,6 +340,47 @@ class TestBlockedNgrams:
         assert texts(blocking, None) != texts(blocking, 0)
 
 
+class TestBeam:
+    """The beam of a search that leaves it open."""
+
+    @pytest.fixture
+    def narrow(self, model_folder: Path, tmp_path: Path) -> Path:
+        return pack([model_folder], tmp_path / "narrow", "float32", beam=3).folder
+
+    def test_it_is_kept_until_somebody_says_otherwise(
+        self, narrow: Path, model_folder: Path, tmp_path: Path
+    ) -> None:
+        assert (load_model(model_folder).beam, load_model(narrow).beam) == (20, 3)
+        again, usual = (
+            pack([narrow], tmp_path / name, "float32", beam=beam).folder
+            for name, beam in (("again", None), ("usual", 20))
+        )
+        assert (again / "model.json").read_bytes() == (narrow / "model.json").read_bytes()
+        assert (usual / "model.json").read_bytes() == (model_folder / "model.json").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("asked", "beam"),
+        [({}, 3), ({"beam": 7}, 7), ({"n_best": 2}, 3), ({"n_best": 5}, 5)],
+    )
+    def test_it_holds_where_a_search_does_not_say(
+        self, narrow: Path, asked: dict[str, int], beam: int
+    ) -> None:
+        headliner = Headliner.load(narrow, precision="float32", device="cpu")
+        found = headliner.resolve_search(SearchConfig(**asked))
+        assert (found.beam, found.beam_size) == (beam, beam)
+        n_best = asked.get("n_best", 1)
+        options = Options(search=SearchConfig(**asked))
+        ours = headliner.generate_batch(LEDES, options)
+        wide = headliner.generate_batch(
+            LEDES, Options(search=SearchConfig(beam=beam, n_best=n_best))
+        )
+        assert [one.as_dict() for one in ours] == [one.as_dict() for one in wide]
+
+    def test_without_a_model_it_is_that_of_the_paper(self) -> None:
+        assert SearchConfig().beam_size == 20
+        assert SearchConfig(n_best=30).beam_size == 30
+
+
 class TestDamage:
     """What is not as it should be is named in one sentence."""
 
@@ -428,6 +469,8 @@ class TestDamage:
             ({"addons": 5}, "is damaged: addons is 5, not a list of names"),
             ({"addons": None}, "is damaged: addons is None, not a list of names"),
             ({"addons": {"spm": 1}}, "is damaged: addons is .*, not a list of names"),
+            ({"beam": 0}, "is damaged: beam is 0, not a whole number above 0"),
+            ({"beam": True}, "beam is True, not a whole number above 0"),
             ({"block_ngrams": -1}, "is damaged: block_ngrams is -1, not a whole number"),
             ({"block_ngrams": True}, "block_ngrams is True, not a whole number"),
             ({"block_ngrams": "2"}, "block_ngrams is '2', not a whole number"),

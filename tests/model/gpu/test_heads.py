@@ -80,8 +80,8 @@ SHAPES = [(1, 1, 1, 16), (3, 5, 2, 16), (2, 17, 3, 32), (2, 33, 1, 64)]
 @pytest.mark.parametrize("masked", [False, True])
 def test_self(
     shape: tuple[int, int, int, int],
-    causal: bool,  # noqa: FBT001
-    masked: bool,  # noqa: FBT001
+    causal: bool,
+    masked: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pairs, places, heads, size = shape
@@ -96,7 +96,7 @@ def test_self(
 
 @pytest.mark.parametrize("steps", [1, 4, 19])
 @pytest.mark.parametrize("masked", [False, True])
-def test_source(steps: int, masked: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+def test_source(steps: int, masked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = is_fused(monkeypatch)
     queries, known = numbers(3, steps, 48, seed=1), numbers(3, 7, 96, seed=2)
     mask = valid_places(3, 7) if masked else None

@@ -104,6 +104,9 @@ int dump_read(Dump *dump, const char *path) {
     Sizes *sizes = &dump->sizes;
     sizes->vocabulary = number(dump), sizes->embedding = number(dump), sizes->hidden = number(dump);
     sizes->layers = number(dump), sizes->gate = (int)number(dump), sizes->spm = (int)number(dump);
+    sizes->system = number(dump) ? TRANSFORMER : ENCDEC;
+    sizes->encoder_layers = number(dump), sizes->heads = number(dump);
+    sizes->attention_layer = number(dump), sizes->attention_head = number(dump);
     read_tensors(dump, &dump->model);
     dump->has_verifier = (int)number(dump);
     if (dump->has_verifier && !dump->damaged) read_verifier(dump);

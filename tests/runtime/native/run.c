@@ -103,8 +103,8 @@ static int32_t *copy_of(const int32_t *ids, Size number) {
 
 /* What attention mixes for a source, (I, H), with nothing between rows. */
 static float *values_of(const Follow *follow, Size source) {
-    Size h = follow->model->sizes.hidden, stride = follow->model->encdec.key.stride;
     const Memory *memory = &follow->seen[source];
+    Size h = follow->model->size, stride = memory->stride;
     float *values = malloc(((size_t)(memory->length * h) + 1) * sizeof *values);
     for (Size i = 0; values && i < memory->length; i++)
         memcpy(values + i * h, memory->values + i * stride, (size_t)h * sizeof *values);
@@ -124,7 +124,7 @@ static int judge_one(const Verifier *v, const Follow *follow, const Followed *he
 
 static int look_at(const Verifier *v, const Follow *follow, Size number, FoundHeadline *one) {
     const Followed *headline = &follow->headlines[number];
-    Size steps = one->length + 1, width = follow->lengths[headline->source], h = follow->model->sizes.hidden;
+    Size steps = one->length + 1, width = follow->lengths[headline->source], h = follow->model->size;
     float *values = values_of(follow, headline->source);
     if (!values) return 0;
     one->seen = of_floats(of_floats(of_floats(0, values, width * h), headline->logs, steps), headline->states, steps * h);

@@ -62,7 +62,7 @@ def _comparison_table(compared: Mapping[str, Any]) -> Table:
 def evaluation_table(summary: EvaluationSummary) -> RenderableType:
     """The figures of a system on each test set; F1 with its 95 % interval below."""
     settings = summary.settings
-    title = f"{settings.system}, beam {settings.search.beam}, {settings.precision}"
+    title = f"{settings.system}, beam {settings.search.beam_size}, {settings.precision}"
     table = table_of_figures(title, [*MEASURES.values(), *KINDS])
     for name, one in summary.sets.items():
         scores = [_above_interval(one.scores[key]) for key in MEASURES]

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ledeline.config.engine_systems import ENGINE_SYSTEMS, READ_ADDONS
 from ledeline.config.extractive import ExtractiveWeights
+from ledeline.config.search import PAPER_BEAM
 from ledeline.config.section import BadValue
 from ledeline.core.errors import ModelError, NewerModelError
 from ledeline.core.extras import needed_by
@@ -96,6 +97,11 @@ def read_description(folder: Path) -> dict[str, Any]:
     if type(blocked) is not int or blocked < 0:
         raise ModelError(
             f"{path} is damaged: block_ngrams is {reprlib.repr(blocked)}, not a whole number"
+        )
+    beam = about.get("beam", PAPER_BEAM)
+    if type(beam) is not int or beam < 1:
+        raise ModelError(
+            f"{path} is damaged: beam is {reprlib.repr(beam)}, not a whole number above 0"
         )
     if type(about.get("check", False)) is not bool:
         raise ModelError(

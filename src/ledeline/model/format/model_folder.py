@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ledeline.config.extractive import ExtractiveWeights
+from ledeline.config.search import PAPER_BEAM
 from ledeline.config.toml import load, to_toml
 from ledeline.core.errors import LedelineError, ModelError
 from ledeline.core.shipped import model_folder
@@ -34,6 +35,7 @@ class ModelBundle(NamedTuple):
     block_ngrams: int = 0  # default of searches with this model
     check: bool = False  # the verifier knows this model; its headlines are checked by default
     extractive: ExtractiveWeights | None = None  # what its searches add to log-probabilities
+    beam: int = PAPER_BEAM  # default of searches with this model
 
     @property
     def name(self) -> str:
@@ -48,6 +50,7 @@ def write_description(
     storage: Storage = "float32",
     block_ngrams: int = 0,
     extractive: ExtractiveWeights | None = None,
+    beam: int = PAPER_BEAM,
 ) -> None:
     """Write everything but the weights."""
     (folder / SYSTEM).write_text(to_toml(system), encoding="utf-8")
@@ -63,6 +66,8 @@ def write_description(
         about["weights"] = storage
     if block_ngrams:
         about["block_ngrams"] = block_ngrams
+    if beam != PAPER_BEAM:
+        about["beam"] = beam
     if extractive is not None:
         about["extractive"] = asdict(extractive)
     (folder / MODEL_FILE).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
@@ -100,6 +105,7 @@ def _load(folder: Path) -> ModelBundle:
         about.get("block_ngrams", 0),
         about.get("check", False),
         about.get("extractive"),
+        about.get("beam", PAPER_BEAM),
     )
 
 

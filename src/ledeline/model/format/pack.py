@@ -36,17 +36,20 @@ def pack(
     storage: Storage = "int8",
     card: Path | None = None,
     block_ngrams: int | None = None,
+    beam: int | None = None,
 ) -> PackedModel:
     """Write a new model folder with the mean weights of models, and a card that describes it.
 
-    `block_ngrams` is the default of searches with this model; None: that of the first model.
+    `block_ngrams` and `beam` are the defaults of searches with this model; None: those of the first
+    model.
     """
     text = None if card is None else read_card(card)
     with new_folder(output) as folder:
         mean = _mean(models)
         model = mean.model
         blocked = mean.block_ngrams if block_ngrams is None else block_ngrams
-        about = mean.tokenizer, storage, blocked, mean.extractive
+        kept = mean.beam if beam is None else beam
+        about = mean.tokenizer, storage, blocked, mean.extractive, kept
         write_description(folder, model.config, *about)
         path = folder / f"{WEIGHTS}.safetensors"
         write_weights(path, model.state_dict(), storage, model.int8_layouts())
