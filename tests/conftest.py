@@ -29,6 +29,7 @@ from ledeline.corpus.table_writer import write_table
 from ledeline.data.prepare import prepare
 from ledeline.model.build import build
 from ledeline.model.format.model_folder import write_description
+from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.encdec import EncDec
 from ledeline.synth.newsroom import Story, generate
 from ledeline.text.profiles import PROFILES
@@ -144,11 +145,18 @@ def one_thread() -> Iterator[None]:
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Makes a model folder: an untrained system, far from uniform, that knows the newsroom's words.
 
+    It is an EncDec with add-ons, if no other system is given.
+
     Letters that are not ASCII stay unknown to it.
     """
 
     def made(
-        profile: str = "natural", *, seed: int = 0, spm: bool = True, merges: int = 300
+        profile: str = "natural",
+        *,
+        seed: int = 0,
+        spm: bool = True,
+        merges: int = 300,
+        system: SystemConfig | None = None,
     ) -> Path:
         words = Counter(
             word
@@ -159,7 +167,7 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         known = {word: count for word, count in words.items() if word.strip("\uffed").isascii()}
         unknown_words = PROFILES[profile].unknown_words
         subwords = Subwords.learn(known, merges, unknown_words=unknown_words)
-        system = encdec(sgate=True, spm=spm, embedding_size=16, hidden_size=32)
+        system = system or encdec(sgate=True, spm=spm, embedding_size=16, hidden_size=32)
         model = build(system, len(subwords))
         generator = torch.Generator().manual_seed(seed)
         for parameter in model.parameters():

@@ -1,43 +1,75 @@
 """Models, searches and odd weights for tests of the engine in C, as its extension has them."""
 
-import json
-import mmap
-import struct
 import zlib
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from ledeline.config import SearchConfig
-from ledeline.core.shipped import SHIPPED
+from ledeline.model.build import build
+from ledeline.model.format.weights import as_float32, as_stored
+from ledeline.model.system import System
+from ledeline.text.subwords import EOS
+from systems import encdec
 
 _runtime = pytest.importorskip("ledeline.runtime._runtime")
 
 
-def read_tensors(path: Path) -> dict[str, Any]:
-    """The tensors of a safetensors file, mapped into memory."""
-    with path.open("rb") as file:
-        view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    (size,) = struct.unpack("<Q", view[:8])
+VOCABULARY, EMBEDDING, HIDDEN = 8052, 256, 512
+TYPES = {torch.float32: "F32", torch.float16: "F16", torch.int8: "I8"}
+
+
+@cache
+def large_system(hidden: int = HIDDEN) -> System:
+    """An EncDec with both add-ons, in the sizes of a real one, and with random weights.
+
+    They are such that it is sure of some words, and that some headlines are short and others long.
+    """
+    config = encdec(sgate=True, spm=True, embedding_size=EMBEDDING, hidden_size=hidden, dropout=0.0)
+    system = build(config, VOCABULARY, seed=1)
+    generator = torch.Generator().manual_seed(1)
+    weights = system.state_dict()
+    for name, one in weights.items():
+        spread = 0.1 if one.dim() == 1 else 1.5 / one.shape[-1] ** 0.5
+        one.normal_(std=spread, generator=generator)
+        if name.endswith("embedding.weight"):
+            one.mul_(20.0)
+    weights["output.weight"].mul_(20.0)
+    weights["output.bias"][EOS] = 12.0
+    stored = as_stored(weights, "int8", system.int8_layouts())
+    system.load_state_dict(as_float32(stored, "int8", system.int8_layouts()))
+    return system.eval()
+
+
+@cache
+def _large_tensors(hidden: int) -> dict[str, Any]:
+    system = large_system(hidden)
+    stored = as_stored(system.state_dict(), "int8", system.int8_layouts())
     return {
-        name: (one["dtype"], tuple(one["shape"]), view[8 + size :][slice(*one["data_offsets"])])
-        for name, one in json.loads(bytes(view[8 : 8 + size])).items()
-        if name != "__metadata__"
+        name: (TYPES[one.dtype], tuple(one.shape), memoryview(one.numpy().tobytes()))
+        for name, one in stored.items()
     }
 
 
+def large_tensors(hidden: int = HIDDEN) -> dict[str, Any]:
+    """Its tensors in int8, in a dictionary that may be changed."""
+    return dict(_large_tensors(hidden))
+
+
 def model(kind: str, *, int8: bool, **changes: Any) -> Any:
+    """The engine's EncDec with these tensors, those of `large_system` if there are none."""
     sizes = {
-        "vocabulary": 8052,
-        "embedding": 256,
-        "hidden": 512,
+        "vocabulary": VOCABULARY,
+        "embedding": EMBEDDING,
+        "hidden": HIDDEN,
         "layers": 2,
         "gate": True,
         "spm": True,
     }
-    tensors = changes.pop("tensors", None) or read_tensors(SHIPPED / "model.safetensors")
+    tensors = changes.pop("tensors", None) or large_tensors()
     return _runtime.Model(tensors, int8=int8, kind=kind, **sizes | changes)
 
 
@@ -50,6 +82,7 @@ def found(of: Any, sources: list[list[int]], config: SearchConfig) -> list[list[
 
 def begun(of: Any, sources: list[list[int]], config: SearchConfig, **more: Any) -> Any:
     asked = {name: getattr(config, name) for name in SearchConfig.__dataclass_fields__}
+    asked["beam"] = config.beam_size
     asked["max_length"] = -1 if config.max_length is None else config.max_length
     for name in ("block_ngrams", "recombine"):
         asked[name] = asked[name] or 0

@@ -4,8 +4,10 @@ import re
 from typing import Any, Final
 
 from browser import Locator, Page
+from ledeline.inference.sample_ledes import LEDES as EXAMPLES
 from ledeline.synth.newsroom import generate
 
+BEAM: Final = 5  # that the page asks for at first
 LEDES: Final = [story.lede for story in generate(8, 7)]
 
 
@@ -52,9 +54,14 @@ def written(page: Page, *ledes: str) -> None:
 
 def asked(running: Any, lede: str, **more: Any) -> dict[str, Any]:
     """What the page should show."""
-    request = {"texts": [lede], "n_best": 3, "heat_map": True, **more}
+    request = {"texts": [lede], "beam": BEAM, "n_best": 3, "heat_map": True, **more}
     found: dict[str, Any] = running.headlines(request).json["headlines"][0]
     return found
+
+
+def example(running: Any) -> dict[str, Any]:
+    """What the page shows at first, as the model writes it by default."""
+    return asked(running, EXAMPLES[0], beam=None)
 
 
 def headlines(page: Page) -> list[str]:

@@ -20,7 +20,7 @@ if typing.TYPE_CHECKING:
     from ledeline.inference.headline import Headline
     from ledeline.inference.headliner import Headliner, Options
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Check",

@@ -96,9 +96,11 @@ class TestModels:
         parts = [part.splitlines() for part in shown.stdout.split("\n\n")]
         box, bad, large = (find(parts, 0, name) for name in ("shipped", "bad", "trial-desk"))
         assert box == parts[0]
+        size = sum(path.stat().st_size for path in SHIPPED.iterdir())
+        assert 39e6 < size < 40e6
         assert box == [
             f"shipped {__version__}",
-            "  EncDec+sGate+SPM, 25,774,312 parameters, 26.3 MB in int8, profile natural",
+            f"  Transformer, 39,027,956 parameters, {size / 1e6:.1f} MB in int8, profile natural",
             "  The model in the box",
             f"  {SHIPPED}",
         ]
@@ -113,7 +115,7 @@ class TestModels:
         box, bad, large = (find(found, "name", name) for name in ("shipped", "bad", "trial-desk"))
         assert (box["name"], box["parameters"], box["folder"]) == (
             "shipped",
-            25_774_312,
+            39_027_956,
             str(SHIPPED),
         )
         assert sorted(bad) == ["error", "folder", "name", "package", "version"]

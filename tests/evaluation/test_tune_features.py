@@ -33,7 +33,7 @@ pytestmark = [
 
 PAIRS = [(story.lede, story.headline) for story in generate(10, 5)]
 SMALL = TuningConfig(beam=6, rounds=2, restarts=3)
-START = ExtractiveWeights(unigram=-0.5)
+START = ExtractiveWeights(unigram=-2.0)
 BOUNDS = Bounds(np.full(3, -LARGEST), np.array([LARGEST, LARGEST, 0.0]))
 
 
@@ -240,4 +240,5 @@ def test_the_model_says_on_how_many_words_it_depends(plain, sizes, given, expect
     headliner.models = tuple(plain._replace(model=OfSize(size)) for size in sizes)
     resolved = headliner.resolve_search(SearchConfig(recombine=given))
     assert resolved.recombine == expected
-    assert asdict(resolved) == asdict(SearchConfig(block_ngrams=0, recombine=expected))
+    own = SearchConfig(beam=plain.beam, block_ngrams=0, recombine=expected)
+    assert asdict(resolved) == asdict(own)

@@ -67,14 +67,14 @@ def seen(engine: Any) -> Any:
 def test_it_is_what_load_model_reads(
     make_model: Callable[..., Path], tmp_path: Path, storage: Any, spm: bool
 ) -> None:
-    folder = changed(
-        pack([make_model(spm=spm)], tmp_path / "packed", storage).folder, block_ngrams=3, check=True
-    )
+    packed = pack([make_model(spm=spm)], tmp_path / "packed", storage).folder
+    folder = changed(packed, block_ngrams=3, beam=7, check=True)
     ours, theirs = read(folder), load_model(folder)
     assert ours.name == theirs.name
     assert ours.tokenizer == theirs.tokenizer
     assert (ours.block_ngrams, ours.check, ours.extractive) == (3, True, None)
     assert (theirs.block_ngrams, theirs.check, theirs.extractive) == (3, True, None)
+    assert (ours.beam, theirs.beam) == (7, 7)
     assert ours.model.vocabulary == theirs.model.vocabulary
     assert ours.model.num_parameters == sum(one.numel() for one in theirs.model.parameters())
     for name in ("has_attention", "context_size", "rescores"):
@@ -87,17 +87,20 @@ def test_it_is_what_load_model_reads(
 def test_the_bundled_model_is_read_by_its_name() -> None:
     bundle = read("shipped")
     assert bundle.model.folder == SHIPPED
+    assert bundle.name == "Transformer"
     assert bundle.check
+    assert (bundle.block_ngrams, bundle.beam) == (2, 5)
     assert bundle.model.has_attention
+    assert not bundle.model.config.addons
 
 
 def test_a_bundle_becomes_the_system_in_pytorch(copied: Path) -> None:
-    bundle = read(changed(copied, block_ngrams=2))._replace(check=True)
+    bundle = read(changed(copied, block_ngrams=2, beam=3))._replace(check=True)
     system = as_system(bundle)
     for name, one in load_file(copied / WEIGHTS).items():
         assert torch.equal(system.model.state_dict()[name], one), name
     assert system.tokenizer is bundle.tokenizer
-    assert (system.block_ngrams, system.check) == (2, True)
+    assert (system.block_ngrams, system.beam, system.check) == (2, 3, True)
     assert as_system(system) is system
 
 
@@ -115,6 +118,7 @@ def test_versions_before_are_read(
         "[model]\nembedding_size = 16\nhidden_size = 32\ninit = 0.1\n[gate]\nenabled = true\n[spm]\nenabled = true\nc = 10.0\n"
     )
     assert read(folder).name == load_model(folder).name == "EncDec+sGate+SPM"
+    assert read(folder).beam == load_model(folder).beam == 20
     assert seen(read(folder).model.engine("float32")) == expected
 
 

@@ -600,7 +600,7 @@ class TestModels:
 
 
 class TestArguments:
-    @pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 30}, {"beam": 2, "n_best": 3}])
+    @pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 0}, {"beam": 2, "n_best": 3}])
     def test_wrong_options_are_named(self, headliner: Headliner, wrong: dict[str, int]) -> None:
         with pytest.raises(ConfigError, match="must be at"):
             headliner("Rain fell.", **wrong)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from ledeline.inference.options import Options
 from ledeline.inference.sample_ledes import LEDES
 from ledeline.search import Hypothesis
 from ledeline.synth.newsroom import generate
+from tempted import tempted_model
 
 NEAR = 2e-3  # of a support, which comes from what search saw or from a second reading
 NOBODY = "The prime minister has been taken to hospital with chest pains."
@@ -28,6 +29,7 @@ TEXTS = [*(story.lede for story in generate(5, 7)), *LEDES[:3], NOBODY]
 SEARCH = SearchConfig(beam=6, n_best=6)
 RANKED = Options(search=SEARCH)  # as the bundled model ranks by default
 PLAIN = Options(search=SEARCH, check=False)
+AS_WRITTEN = Options(replace_unknown=False)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -74,13 +76,16 @@ def assert_same(found: list[Headline], expected: list[Headline]) -> None:
 def test_without_checks_it_is_the_plain_search(headliner: Headliner, plain: list[Headline]) -> None:
     config = headliner.resolve_search(SEARCH)
     for text, headline in zip(TEXTS, plain, strict=True):
-        running = headliner._model.model.begin_search(
-            [one.ids for one in headliner.read([text])], config
-        )
+        (lede,) = headliner.read([text])
+        running = headliner._model.model.begin_search([lede.ids], config)
         while running.running:
             running.step()
         (found,) = running.hypotheses
-        assert [one.score for one in headline.alternatives] == [one.score for one in found]
+        composed = headliner._model.composer.candidates(lede, found, {}, AS_WRITTEN)
+        scores: dict[str, float] = {}  # of several that are printed the same, the first is there
+        for one in composed:
+            scores.setdefault(one.candidate.text, one.found.score)
+        assert [(one.text, one.score) for one in headline.alternatives] == [*scores.items()]
         assert headline.support is None
         assert headline.doubts == ()
         assert "doubt" not in kinds(headline)
@@ -198,21 +203,29 @@ def test_words_that_the_model_does_not_know_are_no_hindrance(headliner: Headline
 # --- constraints --------------------------------------------------------------------------------
 
 
-def test_a_known_name_is_not_written_where_the_lede_has_none(
-    headliner: Headliner, ranked: list[Headline], plain: list[Headline]
-) -> None:
-    assert "Boris Johnson" in plain[-1].text  # else there would be nothing to keep out
-    assert all("Boris" not in one.text for one in ranked[-1].alternatives)
-    (free,) = headliner.generate_batch([NOBODY], replace(RANKED, constrain=False))
-    named = [one for one in free.alternatives if "Boris Johnson" in one.text]
+@pytest.fixture(scope="module")
+def tempted(tmp_path_factory: pytest.TempPathFactory) -> Headliner:
+    """One that would write a name wherever it may."""
+    folder = tmp_path_factory.mktemp("tempted") / "model"
+    return Headliner.load(tempted_model(folder, ["Boris"], 8.0), device="cpu")
+
+
+def test_a_known_name_is_not_written_where_the_lede_has_none(tempted: Headliner) -> None:
+    plain = tempted(NOBODY, options=PLAIN)
+    assert "Boris" in plain.text  # else there would be nothing to keep out
+    ranked = tempted(NOBODY, options=RANKED)
+    assert ranked.text
+    assert all("Boris" not in one.text for one in ranked.alternatives)
+    free = tempted(NOBODY, options=replace(RANKED, constrain=False))
+    named = [one for one in free.alternatives if "Boris" in one.text]
     assert named
     for one in named:
-        assert "Boris Johnson" in [doubt.words for doubt in one.doubts]
+        assert any("Boris" in doubt.words for doubt in one.doubts)
 
 
-def test_constraints_can_be_had_without_a_ranking(headliner: Headliner) -> None:
+def test_constraints_can_be_had_without_a_ranking(tempted: Headliner) -> None:
     options = Options(search=SEARCH, check=False, constrain=True)
-    (headline,) = headliner.generate_batch([NOBODY], options)
+    (headline,) = tempted.generate_batch([NOBODY], options)
     assert headline.text
     assert all("Boris" not in one.text for one in headline.alternatives)
 

@@ -159,7 +159,7 @@ from ledeline.core.shipped import SHIPPED
 from ledeline.model.format.model_summary import named_models, summarize_model
 
 (shipped,) = [one for one in named_models() if one.name == "shipped"]
-assert shipped.summary.system == "EncDec+sGate+SPM", shipped
+assert shipped.summary.system == "Transformer", shipped
 for path in SHIPPED.iterdir():
     (folder / path.name).write_bytes(path.read_bytes()[:1000])
 try:

@@ -9,10 +9,9 @@ import pytest
 from ledeline.config import SearchConfig
 from ledeline.core.shipped import SHIPPED
 from ledeline.data.dataset import padded
-from ledeline.model.format.model_folder import load_model
 from ledeline.search import search
 from ledeline.text.tokenizer import Tokenizer
-from native_models import begun, extreme_tensors, found, model, read_tensors
+from native_models import begun, extreme_tensors, found, large_system, large_tensors, model
 
 _runtime = pytest.importorskip("ledeline.runtime._runtime")
 
@@ -50,7 +49,7 @@ def test_in_float32_it_finds_what_the_system_finds(
     choice: dict[str, Any], sources: list[list[int]], fastest: str
 ) -> None:
     config = SearchConfig(**{"n_best": 1, "block_ngrams": 0, "recombine": 0} | choice)
-    expected = search(load_model(SHIPPED).model, *padded(sources), config)
+    expected = search(large_system(), *padded(sources), config)
     for own, lists in zip(
         found(model(fastest, int8=False), sources, config), expected, strict=True
     ):
@@ -152,7 +151,7 @@ def test_following_a_headline_again_sees_what_the_search_saw(
 
 class TestDamage:
     def test_a_tensor_that_is_missing_is_named(self, fastest: str) -> None:
-        tensors = read_tensors(SHIPPED / "model.safetensors")
+        tensors = large_tensors()
         del tensors["gate.of_state.weight"]
         with pytest.raises(ValueError, match=r"gate\.of_state\.weight is missing"):
             model(fastest, int8=True, tensors=tensors)
@@ -164,14 +163,14 @@ class TestDamage:
             model(fastest, int8=True, embedding=200)
 
     def test_numbers_that_are_not_finite_are_refused(self, fastest: str) -> None:
-        tensors = read_tensors(SHIPPED / "model.safetensors")
+        tensors = large_tensors()
         kind, shape, _ = tensors["output.bias"]
         tensors["output.bias"] = kind, shape, struct.pack("f", float("nan")) * shape[0]
         with pytest.raises(ValueError, match=r"output\.bias has weights that are not finite"):
             model(fastest, int8=True, tensors=tensors)
 
     def test_fewer_bytes_than_the_shape_needs_are_refused(self, fastest: str) -> None:
-        tensors = read_tensors(SHIPPED / "model.safetensors")
+        tensors = large_tensors()
         kind, shape, values = tensors["output.weight"]
         tensors["output.weight"] = kind, shape, values[:-1]
         with pytest.raises(ValueError, match=r"output\.weight has \d+ bytes"):
@@ -188,7 +187,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("length", [80, 119, 120, 121, 300_000])
     def test_a_long_name_is_told_in_part(self, fastest: str, length: int) -> None:
-        tensors = read_tensors(SHIPPED / "model.safetensors")
+        tensors = large_tensors()
         for values in (b"1234", b"123"):
             tensors["a" + "é" * length] = "F32", (1,), values
             with pytest.raises(ValueError, match=r"^a.* (belongs to|has 3 bytes)") as error:

@@ -221,13 +221,21 @@ class TestLimits:
         assert small.headliner.options[-1].search.beam == 7
         small.headliner.batches.clear()
 
+    def test_more_headlines_than_the_largest_beam_are_refused(self, serve) -> None:
+        with serve(limits=LimitsConfig(beam=3)) as running:
+            found = running.headlines({"texts": ["a"], "n_best": 4})
+            assert found.status == 422
+            assert found.detail.startswith("n_best = 4: must be at most beam, which is 3")
+            assert running.headlines({"texts": ["a"], "n_best": 3}).status == 200
+
     def test_they_are_told(self, small) -> None:
         limits = small.ask("/v1/model").json["limits"]
         assert limits["texts"] == 3
         assert limits["beam"] == 7
         schema = small.ask("/openapi.json").json["components"]["schemas"]["HeadlinesRequest"]
         assert schema["properties"]["texts"]["maxItems"] == 3
-        assert schema["properties"]["beam"]["maximum"] == 7
+        (beam,) = [one for one in schema["properties"]["beam"]["anyOf"] if one["type"] == "integer"]
+        assert (beam["minimum"], beam["maximum"]) == (1, 7)
 
     def test_a_full_queue_is_told_with_the_seconds_to_wait(self, small, until) -> None:
         small.headliner.go.clear()

@@ -19,6 +19,7 @@ from server_page import (
     asked,
     button,
     error,
+    example,
     headlines,
     lede_box,
     marks,
@@ -40,22 +41,22 @@ def server(serve: Callable[..., Any]) -> Iterator[Any]:
 
 class TestExample:
     def test_it_is_there_at_first(self, page: Page, server: Any) -> None:
-        example = asked(server, EXAMPLES[0])
+        shown_first = example(server)
         expect(page.locator("#results-title")).to_have_text("An example")
-        assert headlines(page) == [example["headline"]]
-        source = "".join(example["alignment"]["heat_map"]["source"])
+        assert headlines(page) == [shown_first["headline"]]
+        source = "".join(shown_first["alignment"]["heat_map"]["source"])
         assert page.locator(".lede").inner_text() == source
         first, *others = page.locator(".alternatives tbody th").all_inner_texts()
         assert first == "This headline"
         shown = [text.removesuffix(" Copy").removesuffix(" …") for text in others]
-        assert shown == [one["headline"] for one in example["alternatives"][1:]]
+        assert shown == [one["headline"] for one in shown_first["alternatives"][1:]]
         assert marks(page)  # those of one word, unasked
         box = page.locator(".alternatives").bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < 900  # all of it on the first screen
 
     def test_scores_are_also_probabilities(self, page: Page, server: Any) -> None:
-        scores = [one["score"] for one in asked(server, EXAMPLES[0])["alternatives"]]
+        scores = [one["score"] for one in example(server)["alternatives"]]
         shown = page.locator(".alternatives tbody tr").all_inner_texts()
         assert len(shown) == 3
         for row, value in zip(shown, scores, strict=True):
@@ -64,7 +65,7 @@ class TestExample:
             assert float(share.removesuffix(" %")) == pytest.approx(100 * 2.718282**value, abs=0.51)
 
     def test_dropped_words_are_struck_out(self, page: Page, server: Any) -> None:
-        alignment = asked(server, EXAMPLES[0])["alignment"]
+        alignment = example(server)["alignment"]
         dropped = [one["word"] for one in alignment["dropped"]]
         assert page.locator(".lede .dropped").all_inner_texts() == dropped
         assert page.locator(".lede del .source").all_inner_texts() == dropped
@@ -211,10 +212,10 @@ class TestErrors:
         server.headliner.poison = None
 
     def test_limits_are_said_before(self, blank: Page, log: Log, serve: Callable[..., Any]) -> None:
-        with serve(limits=LimitsConfig(texts=2, characters=20, beam=7)) as running:
+        with serve(limits=LimitsConfig(texts=2, characters=20, beam=4)) as running:
             visit(blank, address(running))
             expect(blank.locator("#count")).to_contain_text("2 ledes of 20")
-            expect(blank.locator("#beam")).to_have_value("7")
+            expect(blank.locator("#beam")).to_have_value("4")
             write(blank, "a", "b", "c")
             expect(blank.locator("#count")).to_contain_text("the server takes 2")
             expect(error(blank)).to_contain_text("the server takes 2")

@@ -11,11 +11,10 @@ pytest.importorskip("uvicorn")
 
 from browser import Log, Page, expect
 from ledeline.inference.headliner import Headliner
-from ledeline.inference.sample_ledes import LEDES as EXAMPLES
 from ledeline.server.app import create_app
 from ledeline.server.settings import LimitsConfig
 from live import listening
-from server_page import LEDES, address, asked, marks, status, visit, word, written
+from server_page import LEDES, address, asked, example, marks, status, visit, word, written
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -159,14 +158,14 @@ class TestCopying:
         copying.click()
         expect(status(page)).to_have_text(re.compile("^Copied"))
         expect(copying).to_have_text("Copied")
-        assert page.evaluate(self.CLIPBOARD) == asked(server, EXAMPLES[0])["headline"]
+        assert page.evaluate(self.CLIPBOARD) == example(server)["headline"]
 
     def test_an_alternative_without_a_secure_address(self, page: Page, server: Any) -> None:
         page.evaluate("navigator.clipboard.writeText = undefined")
         alternative = page.locator(".alternative").first
         alternative.click()
         expect(status(page)).to_have_text(re.compile("^Copied"))
-        copied = asked(server, EXAMPLES[0])["alternatives"][1]["headline"]
+        copied = example(server)["alternatives"][1]["headline"]
         assert page.evaluate(self.CLIPBOARD) == copied
         expect(alternative).to_be_focused()
 

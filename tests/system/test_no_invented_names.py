@@ -1,7 +1,7 @@
 """The hard rule, from end to end: no name that the lede does not have is printed unflagged.
 
-Ledes whose names were taken out, headlines by the bundled model, and lists of names that it knows
-or the newsroom made up.
+Ledes whose names were taken out, headlines by the bundled model, also by one that likes names more,
+and lists of names that it knows or the newsroom made up.
 """
 
 import itertools
@@ -18,6 +18,7 @@ from ledeline.inference.headline import Headline
 from ledeline.inference.headliner import Options
 from ledeline.synth.lexicon import NAMES
 from ledeline.synth.newsroom import generate
+from tempted import tempted_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 NUMBER = 500
@@ -187,18 +188,28 @@ def test_the_rule_knows_each_of_the_names(headline: str) -> None:
         assert any(name in doubt.words for doubt in rules.doubts(text)), text
 
 
-@pytest.mark.parametrize(
-    "options",
-    [OPTIONS, replace(OPTIONS, rank="score", constrain=False)],
-    ids=["by default", "by score"],
-)
-def test_no_name_is_printed_unflagged(headliner: Headliner, options: Options) -> None:
+@pytest.fixture(scope="module")
+def tempted(tmp_path_factory: pytest.TempPathFactory) -> Headliner:
+    """One to which names of people are likelier than to the bundled model, which has few left."""
+    folder = tmp_path_factory.mktemp("tempted") / "model"
+    return Headliner.load(tempted_model(folder, FIRST_NAMES + LAST_NAMES, 5.0), device="cpu")
+
+
+BY_SCORE = replace(OPTIONS, rank="score", constrain=False)
+
+
+@pytest.mark.parametrize("options", [OPTIONS, BY_SCORE], ids=["by default", "by score"])
+@pytest.mark.parametrize("which", ["headliner", "tempted"])
+def test_no_name_is_printed_unflagged(
+    which: str, options: Options, request: pytest.FixtureRequest
+) -> None:
+    headliner: Headliner = request.getfixturevalue(which)
     headlines = headliner.generate_batch(ledes(), options)
     assert [(one.source, found) for one in headlines if (found := unflagged(one))] == []
     assert all(headlines)
     if options.rank == "score":
         named = sum(bool(names_in(one.text)) for one in headlines)
-        assert named > 15  # else there would be nothing to flag
+        assert named > 15 or which == "headliner"  # else there would be nothing to flag
     else:
         texts = [one.text for headline in headlines for one in headline.alternatives]
         known = re.compile(r"\b(Boris|Trump)\b")  # a trumpeter may be in the lede

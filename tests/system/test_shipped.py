@@ -45,7 +45,9 @@ def headlines(headliner: Headliner) -> dict[str, Headline]:
 
 def test_it_is_what_it_says() -> None:
     loaded = load_model("shipped")
-    assert loaded.model.config.name == "EncDec+sGate+SPM"
+    assert loaded.name == "Transformer"
+    assert sum(one.numel() for one in loaded.model.parameters()) == 39_027_956
+    assert (loaded.beam, loaded.block_ngrams, loaded.check) == (5, 2, True)
     assert loaded.tokenizer.profile.name == "natural"
     assert 7_500 <= loaded.tokenizer.vocabulary_size <= 8_500
 
@@ -118,7 +120,8 @@ def content(text: str) -> set[str]:
 def test_they_have_reasons(headlines: dict[str, Headline], lede: str) -> None:
     alignment = headlines[lede].alignment
     assert alignment is not None
-    assert alignment.spm is not None
+    assert alignment.spm is None  # attention explains them
+    assert all(sum(row) == pytest.approx(1, abs=1e-4) for row in alignment.attention)
     assert 0 < len(alignment.dropped) < len(alignment.source)
     same = [
         alignment.headline[link.headline].strip() == alignment.source[link.source].strip()
@@ -188,13 +191,23 @@ def test_a_typeset_lede_by_hand(headliner: Headliner) -> None:
 # --- as it is met -------------------------------------------------------------------------------
 
 
-def test_the_demonstration() -> None:
+def test_the_demonstration(headlines: dict[str, Headline]) -> None:
     command = [sys.executable, ROOT / "examples" / "demo.py"]
     shown = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     assert all(lede in shown for lede in LEDES)
     assert len(re.findall(r"^    dropped: \S", shown, re.M)) == len(LEDES) == 5
     assert len(re.findall(r"^    \d+ ms$", shown, re.M)) == 5
-    assert " ... a two-year ... " in shown
+    parts = re.split("|".join(map(re.escape, LEDES)), shown)[1:]
+    for lede, part in zip(LEDES, parts, strict=True):
+        headline = headlines[lede]
+        assert f"    {headline.text}\n" in part
+        alignment = headline.alignment
+        assert alignment is not None
+        (line,) = re.findall(r"^    dropped: (.*)$", part, re.M)
+        begins = [place for place in alignment.dropped if place - 1 not in alignment.dropped]
+        assert line.count(" ... ") == len(begins) - 1  # dots stand for what is used between them
+        words = "".join(alignment.source[place] for place in alignment.dropped)
+        assert line.replace(" ... ", "").replace(" ", "") == words.replace(" ", "")
 
 
 def test_the_readme_shows_what_the_command_shows() -> None:

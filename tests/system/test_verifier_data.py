@@ -26,19 +26,20 @@ def test_the_view_of_pytorch_is_that_of_the_engine() -> None:
     tokenizer = Tokenizer.load("shipped")
     ids = [tokenizer.encode(tokenizer.headline_words(one)) for one in HEADLINES]
     asked = AskedIds(tokenizer.encode(tokenizer.words(LEDE)), ids)
-    (view,) = run_steps(follow(bundled_generator().engine, [asked]))
+    generator = bundled_generator().engine
+    (view,) = run_steps(follow(generator, [asked]))
     seen = seen_by_torch(view)
     longest = max(map(len, ids))
     assert seen.source.tolist() == list(asked.source)
     assert seen.headlines.tolist() == [[*one, *[0] * (longest - len(one))] for one in ids]
-    assert seen.states.shape == (2, longest + 1, 512)
+    assert seen.states.shape == (2, longest + 1, generator.size)
     assert seen.values.flatten().tolist() == list(memoryview(view.values).cast("f"))
     assert seen.scores.tolist() == pytest.approx(
         [sum(logs) / (len(one) + 1) for logs, one in zip(view.logs, ids, strict=True)]
     )
 
     torch.manual_seed(1)
-    shape = VerifierShape(tokenizer.vocabulary_size, layers=1)
+    shape = VerifierShape(tokenizer.vocabulary_size, layers=1, generator_size=generator.size)
     verifier = Verifier(shape).eval()
     verifier.classes.copy_(torch.arange(shape.vocabulary))
     tensors = {

@@ -223,14 +223,14 @@ class ModelResponse(BaseModel):
 
     model_config = _examples(
         {
-            "system": "EncDec+sGate+SPM",
+            "system": "Transformer",
             "profile": "natural",
             "vocabulary": 8052,
-            "parameters": 25774312,
+            "parameters": 39027956,
             "precision": "int8",
             "device": "cpu",
             "version": __version__,
-            "card": "# The model in the box\n\nEncDec+sGate+SPM, trained on English news.\n",
+            "card": "# The model in the box\n\nA Transformer, trained on English news.\n",
             "limits": asdict(LimitsConfig()),
         }
     )

@@ -8,9 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from ledeline.config.engine_systems import EncDecConfig
 from ledeline.config.section import BadValue
 from ledeline.core.errors import ModelError
-from ledeline.core.shipped import SHIPPED
 from ledeline.inference.headliner import Headliner
 from ledeline.model.addons.spm import SourcePredictionConfig
 from ledeline.model.build import build
@@ -26,18 +26,68 @@ from pages import ROOT
 FIRST = ROOT / "tests" / "train" / "stored" / "0.1.0" / "run" / "checkpoints" / "00000034"
 
 
-@pytest.mark.parametrize(("folder", "version", "c"), [(FIRST, 1, 5.0), (SHIPPED, 2, 10.0)])
-def test_folders_of_the_first_version(folder: Path, version: int, c: float) -> None:
-    about = json.loads((folder / "model.json").read_text())
-    assert (about["version"], about["system"]) == (version, "EncDec+sGate+SPM")
-    loaded = load_model(folder)
+SYSTEM_BEFORE = """\
+[model]
+embedding_size = 6
+hidden_size = 4
+layers = 1
+dropout = 0.3
+init = 0.1
+
+[gate]
+enabled = true
+
+[spm]
+enabled = true
+c = 10.0
+"""
+
+
+def test_folders_of_the_first_version() -> None:
+    about = json.loads((FIRST / "model.json").read_text())
+    assert (about["version"], about["system"]) == (1, "EncDec+sGate+SPM")
+    loaded = load_model(FIRST)
     assert loaded.model.config.name == "EncDec+sGate+SPM"
-    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=c)
-    if version == 1:  # the weights are those of the file
-        stored = load_file(folder / "model.safetensors")
-        assert stored.keys() == loaded.model.state_dict().keys()
-        for name, weight in loaded.model.state_dict().items():
-            assert torch.equal(weight, stored[name]), name
+    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=5.0)
+    stored = load_file(FIRST / "model.safetensors")
+    assert stored.keys() == loaded.model.state_dict().keys()
+    for name, weight in loaded.model.state_dict().items():
+        assert torch.equal(weight, stored[name]), name
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A folder of the second version, as 0.1.0 wrote the bundled model, with weights in int8."""
+    folder = pack([FIRST], tmp_path / "second", "int8").folder
+    about = {
+        "format": "ledeline-model",
+        "version": 2,
+        "system": "EncDec+sGate+SPM",
+        "profile": "natural",
+        "vocabulary": 282,
+        "weights": "int8",
+        "block_ngrams": 2,
+        "check": True,
+    }
+    (folder / "model.json").write_text(json.dumps(about, indent=2) + "\n")
+    (folder / "system.toml").write_text(SYSTEM_BEFORE)
+    return folder
+
+
+def test_folders_of_the_second_version(second: Path) -> None:
+    loaded = load_model(second)
+    assert loaded.model.config.name == "EncDec+sGate+SPM"
+    sizes = {"embedding_size": 6, "hidden_size": 4, "layers": 1, "dropout": 0.3}
+    assert loaded.model.config.system == EncDecConfig(**sizes)  # type: ignore[arg-type]
+    assert loaded.model.config.addons["spm"] == SourcePredictionConfig(c=10.0)
+    assert (loaded.block_ngrams, loaded.check, loaded.beam) == (2, True, 20)
+    stored, exact = load_file(second / "model.safetensors"), load_file(FIRST / "model.safetensors")
+    matrices = [name for name, one in exact.items() if one.dim() > 1]
+    assert matrices
+    assert {name: stored[name].dtype for name in matrices} == dict.fromkeys(matrices, torch.int8)
+    for name, weight in loaded.model.state_dict().items():  # a level is rounded to the nearest
+        steps = stored.get(f"{name}.scale", torch.zeros(())).max()
+        assert (weight - exact[name]).abs().max() <= 0.51 * steps, name
 
 
 @pytest.fixture

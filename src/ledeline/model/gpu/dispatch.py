@@ -27,8 +27,6 @@ _TYPES: Final = (torch.float32, torch.bfloat16, torch.float16)
 _SHARED_MEMORY: Final = 160 * 1024  # bytes that a program needs; an A100 or newer has them
 
 MAX_SOURCE: Final = 1024  # source positions that the attention kernels can handle
-MAX_PLACES: Final = 128  # of a sentence, for the kernels of multi-head attention
-HEAD_SIZES: Final = (16, 32, 64, 128)
 
 
 def use_triton(*tensors: Tensor, recurrent: bool = False) -> bool:
@@ -80,37 +78,7 @@ def _add_and_norm(
     return use_triton(states, added)
 
 
-def _attend_self(
-    of_state: Tensor,
-    heads: int,
-    mask: Tensor | None,  # noqa: ARG001
-    causal: bool,  # noqa: ARG001
-    dropout: "Dropout",
-) -> bool:
-    size = of_state.shape[-1] // (3 * heads)
-    return _fits_heads(of_state, of_state, size) and not dropout.active
-
-
-def _attend_source(
-    queries: Tensor,
-    keys_values: Tensor,
-    heads: int,
-    mask: Tensor | None,  # noqa: ARG001
-    dropout: "Dropout",
-) -> bool:
-    size = queries.shape[-1] // heads
-    return _fits_heads(queries, keys_values, size) and not dropout.active
-
-
-def _fits_heads(queries: Tensor, keys: Tensor, size: int) -> bool:
-    """Whether all scores of a head fit into a program, and heads into tiles; in training only."""
-    fits = max(queries.shape[1], keys.shape[1]) <= MAX_PLACES and size in HEAD_SIZES
-    return fits and torch.is_grad_enabled() and use_triton(queries, keys)
-
-
 KERNELS: Final = {
-    "attend_self": Kernel("heads.attend_self", _attend_self),
-    "attend_source": Kernel("heads.attend_source", _attend_source),
     "add_and_norm": Kernel("norm.add_and_norm", _add_and_norm),
     "embed": Kernel("embedding.embed", _embed),
     "bidirectional_sum": Kernel("encoder.bidirectional_sum", _lstm_layer),

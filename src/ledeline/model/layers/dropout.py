@@ -60,11 +60,6 @@ class Dropout(BatchRandom):
         super().__init__()
         self.rate = rate
 
-    @property
-    def active(self) -> bool:
-        """Whether anything is dropped."""
-        return self.training and self.rate > 0
-
     def forward(self, values: Tensor) -> Tensor:
         """Values of any shape (B, ...) -> the same shape."""
         mask = self.mask(values.shape, values)
@@ -72,7 +67,7 @@ class Dropout(BatchRandom):
 
     def mask(self, shape: Sequence[int], like: Tensor) -> Tensor | None:
         """A random mask of this shape: 0 or 1 / (1 - rate); None where nothing is dropped."""
-        if not self.active:
+        if not self.training or not self.rate:
             return None
         whole = self.whole(shape, like)
         if whole.is_cuda:

@@ -9,7 +9,6 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ledeline.model.gpu.dispatch import has_kernel
 from ledeline.model.layers.dropout import Dropout
 
 
@@ -30,24 +29,6 @@ def attention_weights(
     return scores.softmax(-1)
 
 
-@has_kernel
-def attend_self(
-    of_state: Tensor, heads: int, mask: Tensor | None, causal: bool, dropout: Dropout
-) -> Tensor:
-    """Queries, keys and values side by side (B, I, 3d), mask (B, I) -> contexts (B, I, d)."""
-    queries, keys, values = of_state.chunk(3, -1)
-    return attend(queries, keys, values, heads, mask, causal=causal, dropout=dropout)
-
-
-@has_kernel
-def attend_source(
-    queries: Tensor, keys_values: Tensor, heads: int, mask: Tensor | None, dropout: Dropout
-) -> Tensor:
-    """Queries (B, Q, d), keys and values side by side (B, I, 2d) -> contexts (B, Q, d)."""
-    keys, values = keys_values.chunk(2, -1)
-    return attend(queries, keys, values, heads, mask, dropout=dropout)
-
-
 def attend(
     queries: Tensor,
     keys: Tensor,
@@ -60,8 +41,8 @@ def attend(
 ) -> Tensor:
     """`sum_i alpha[i] v_i` of all heads side by side. (B, Q, d), (B, I, d) twice -> (B, Q, d).
 
-    Plain products, and not torch's fused attention, whose backward pass adds in no fixed order on a
-    GPU. There training has a kernel of its own.
+    Plain products, and not torch's fused attention: ledes are so short that the weights take little
+    room, and on a GPU its backward pass adds in no fixed order.
     """
     weights = attention_weights(queries, keys, heads, mask, causal=causal)
     if dropout is not None:
@@ -90,8 +71,10 @@ class SelfAttention(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor | None, *, causal: bool = False) -> Tensor:
         """All places at once. (B, I, d), mask (B, I) -> (B, I, d)."""
-        contexts = attend_self(self.of_state(states), self.heads, mask, causal, self.dropout)
-        mixed: Tensor = self.mix(contexts)
+        queries, keys, values = self.of_state(states).chunk(3, -1)
+        mixed: Tensor = self.mix(
+            attend(queries, keys, values, self.heads, mask, causal=causal, dropout=self.dropout)
+        )
         return mixed
 
     def step(self, states: Tensor, cache: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,5 +107,6 @@ class SourceAttention(nn.Module):
         The result (B, Q, d), and the queries (B, Q, d).
         """
         queries = self.of_state(states)
-        contexts = attend_source(queries, keys_values, self.heads, mask, self.dropout)
+        keys, values = keys_values.chunk(2, -1)
+        contexts = attend(queries, keys, values, self.heads, mask, dropout=self.dropout)
         return self.mix(contexts), queries
