@@ -31,7 +31,15 @@ import torch
 
 import judge as judging
 import quick
-from distill_data import Labels, Sequences, Written, doubted, write_dataset
+from distill_data import (
+    MAX_LEDE,
+    Labels,
+    Sequences,
+    Written,
+    doubted,
+    packed_labels,
+    write_dataset,
+)
 from judge import DEVICE, WORTH, half
 from ledeline.config import DataConfig, SearchConfig
 from ledeline.config.training import LoopConfig, RunConfig, ValidationConfig
@@ -63,6 +71,15 @@ VARIANTS: Final = ("publishers", "clean", "distilled", "verified", "mix")
 PREFER: Final = "prefer"
 SPM: Final = "mix+spm"
 MAX_WRITTEN: Final = 40  # sub-words
+QUICK: Final = {
+    "ledes": 12,
+    "beam": 2,
+    "tokens": 60,
+    "tuning_epochs": 1,
+    "tried": 4,
+    "good": 0.0,
+    "poor": 1.0,
+}
 
 
 def sequences(split: Split, rows: Ids | None = None) -> tuple[Sequences, Sequences]:
@@ -126,7 +143,7 @@ class Run:
         rng = np.random.default_rng(self.options.seed)
         number = min(self.options.ledes, len(split))
         rows = np.sort(rng.choice(len(split), number, replace=False))
-        short = split.sources.lengths()[rows] <= judging_limit()
+        short = split.sources.lengths()[rows] <= MAX_LEDE
         ledes, publishers = sequences(split, rows[short])
         written, more = write(self.teacher(), ledes, self.options)
         scores = np.concatenate([np.zeros(len(ledes)), more["scores"]])
@@ -288,13 +305,6 @@ class Run:
         )
 
 
-def judging_limit() -> int:
-    """How long a lede may be, in sub-words."""
-    from distill_data import MAX_LEDE
-
-    return MAX_LEDE
-
-
 def newest(run: Path) -> Path:
     """The last checkpoint of a run, which is the end of its schedule."""
     return max((run / "checkpoints").iterdir(), key=lambda one: one.name)
@@ -333,8 +343,17 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--preference-rate", type=float, default=5e-5)
     parser.add_argument("--tried", type=int, default=1500, help="validation ledes to write for")
     judging.add_sizes(parser)
-    quick.offer(parser)
-    return parser.parse_args(arguments)
+    is_quick = quick.offer(parser, **judging.QUICK, **QUICK)
+    options = parser.parse_args(arguments)
+    if is_quick:
+        from distill_tiny import distilling
+
+        given = distilling()
+        options.data, options.model, options.output = given.data, given.model, given.output
+        options.labels = given.output / "labels.npz"
+        tokenizer = Dataset(given.data).tokenizer
+        packed_labels([given.labels], [given.pairs], tokenizer).saved(options.labels)
+    return options
 
 
 def main() -> None:

@@ -113,7 +113,8 @@ def verifier_parts() -> Verifier:
 
 def write_dump(path: Path, sources: Sequence[Sequence[int]]) -> Path:
     """The bundled models and some sources, for the driver in C."""
-    system = config().of_type(TransformerConfig)
+    system = config().system
+    assert isinstance(system, TransformerConfig)
     sizes = Sizes(
         vocabulary(),
         system.embedding_size,

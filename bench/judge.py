@@ -40,6 +40,7 @@ DEVICE: Final = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 WARM_UP, LAST_RATE = 0.1, 0.02  # shares of the steps, and of the highest rate
 CLIP, WEIGHT_DECAY = 1.0, 0.02
 FALSE: Final = 3
+QUICK: Final = {"size": 8, "heads": 2, "layers": 1, "epochs": 1, "batch": 8}
 WORTH = np.array([1.0, 0.6, 0.2, 0.0])  # what a headline is worth, by its label
 
 
@@ -222,15 +223,22 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["pack", "train"])
+    parser.add_argument("part", nargs="?", choices=["pack", "train", "both"], default="both")
     parser.add_argument("labels", nargs="*", type=Path, metavar="LABELS")
     parser.add_argument("--pairs", nargs="+", type=Path, default=[], metavar="TABLE")
     parser.add_argument("--model", type=Path, default=Path("runs/large/best"))
     parser.add_argument("--packed", type=Path, default=Path("build/labels.npz"))
     parser.add_argument("--output", type=Path, default=Path("build/judge.pt"))
     add_sizes(parser)
-    quick.offer(parser)
-    return parser.parse_args(arguments)
+    is_quick = quick.offer(parser, **QUICK)
+    options = parser.parse_args(arguments)
+    if is_quick:
+        from distill_tiny import distilling
+
+        given = distilling()
+        options.model, options.labels, options.pairs = given.model, [given.labels], [given.pairs]
+        options.packed, options.output = given.output / "labels.npz", given.output / "judge.pt"
+    return options
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -249,9 +257,10 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     options = parsed()
-    if options.part == "pack":
+    if options.part != "train":
         tokenizer = Tokenizer.load(options.model)
         packed_labels(options.labels, options.pairs, tokenizer).saved(options.packed)
+    if options.part == "pack":
         return
     labels = Labels.read(options.packed)
     judge, _ = new_judge(options.model, options)

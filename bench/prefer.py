@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import quick
-from distill_data import TRAIN, Labels, Sequences, Written
+from distill_data import TRAIN, Labels, Sequences, Written, packed_labels
 from judge import DEVICE
 from ledeline.data.dataset import Ids
 from ledeline.model.format.description import WEIGHTS
@@ -197,8 +197,17 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=3e-5)
     parser.add_argument("--weight", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
-    quick.offer(parser)
-    return parser.parse_args(arguments)
+    is_quick = quick.offer(parser, epochs=1, batch=4)
+    options = parser.parse_args(arguments)
+    if is_quick:
+        from distill_tiny import distilling
+
+        given = distilling()
+        options.model, options.output = given.model, given.output
+        options.labels = given.output / "labels.npz"
+        tokenizer = Tokenizer.load(given.model)
+        packed_labels([given.labels], [given.pairs], tokenizer).saved(options.labels)
+    return options
 
 
 def main() -> None:

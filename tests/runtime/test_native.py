@@ -9,6 +9,10 @@ import pytest
 from ledeline.config import SearchConfig
 from ledeline.core.shipped import SHIPPED
 from ledeline.data.dataset import padded
+from ledeline.model.format.model_folder import load_model
+from ledeline.model.system import System
+from ledeline.runtime.engine import Engine, EnginePrecision
+from ledeline.runtime.tensor_file import read_tensors
 from ledeline.search import search
 from ledeline.text.tokenizer import Tokenizer
 from native_models import begun, extreme_tensors, found, large_system, large_tensors, model
@@ -48,11 +52,30 @@ def fastest() -> str:
 def test_in_float32_it_finds_what_the_system_finds(
     choice: dict[str, Any], sources: list[list[int]], fastest: str
 ) -> None:
+    assert_the_same(model(fastest, int8=False), large_system(), sources, choice)
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_in_float32_the_bundled_model_finds_what_its_system_finds(
+    choice: dict[str, Any], sources: list[list[int]], fastest: str
+) -> None:
+    assert_the_same(bundled(fastest, int8=False), load_model(SHIPPED).model, sources, choice)
+
+
+def bundled(kind: str, *, int8: bool) -> Any:
+    bundle = load_model(SHIPPED)
+    tensors = read_tensors(SHIPPED / "model.safetensors")
+    precision: EnginePrecision = "int8" if int8 else "float32"
+    config, vocabulary = bundle.model.config, bundle.tokenizer.vocabulary_size
+    return Engine(config, vocabulary, tensors, precision, kind=kind).native
+
+
+def assert_the_same(
+    of: Any, system: System, sources: list[list[int]], choice: dict[str, Any]
+) -> None:
     config = SearchConfig(**{"n_best": 1, "block_ngrams": 0, "recombine": 0} | choice)
-    expected = search(large_system(), *padded(sources), config)
-    for own, lists in zip(
-        found(model(fastest, int8=False), sources, config), expected, strict=True
-    ):
+    expected = search(system, *padded(sources), config)
+    for own, lists in zip(found(of, sources, config), expected, strict=True):
         assert [one[0] for one in own] == [one.ids for one in lists]
         assert [one[2] for one in own] == [one.truncated for one in lists]
         assert [one[1] for one in own] == pytest.approx([one.cost for one in lists], rel=1e-4)
@@ -63,9 +86,10 @@ def test_every_kind_of_processor_has_the_same_bits(
     sources: list[list[int]], fastest: str, int8: bool
 ) -> None:
     config = SearchConfig(beam=3, n_best=3, max_length=8)
-    expected = found(model(fastest, int8=int8), sources, config)
-    for kind in _runtime.kinds():
-        assert found(model(kind, int8=int8), sources, config) == expected
+    for make in (model, bundled):
+        expected = found(make(fastest, int8=int8), sources, config)
+        for kind in _runtime.kinds():
+            assert found(make(kind, int8=int8), sources, config) == expected
 
 
 @pytest.mark.parametrize(("d", "h"), [(8, 16), (5, 7), (40, 64), (13, 51)], ids=str)

@@ -206,7 +206,8 @@ class Headliner:
         """The headlines of each batch, with their rows; batches have similar lengths."""
         rows = sorted(range(len(ledes)), key=lambda row: -len(ledes[row].ids))
         threads = max(1, min(self.num_threads, len(rows) // self.min_texts_per_thread))
-        batches = self._batches(rows, ledes, options, threads)
+        resolved = replace(options, search=self.resolve_search(options.search))
+        batches = self._batches(rows, ledes, resolved, threads)
 
         def run(batch: list[int]) -> list[Headline | None]:
             generation = self.begin([ledes[row] for row in batch], options)

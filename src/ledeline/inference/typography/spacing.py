@@ -40,7 +40,8 @@ def _as_in_lede(found: Match[str], lede: LedeText) -> str | None:
 
 def _currency(found: Match[str], lede: LedeText) -> str | None:
     """A sign beside its number, unless the lede has a space there too, as in R$ 5."""
-    return None if found[0] in lede.text else found[1]
+    is_lone = len(found[1]) == 1
+    return None if found[0] in lede.text and not is_lone else found[1]
 
 
 def _last_period(found: Match[str], lede: LedeText) -> str | None:
