@@ -33,17 +33,17 @@ LONG: Final = "".join(f"w{number}q " for number in range(1000))[:5000]
 LEDES_64: Final = [LEDES[number % len(LEDES)] for number in range(64)]
 REQUESTS: Final[dict[str, dict[str, Any]]] = {
     "one lede, beam 5": {"texts": [LEDES[0]], "beam": 5},
-    "one lede, beam 20": {"texts": [LEDES[0]]},
+    "one lede, beam 20": {"texts": [LEDES[0]], "beam": 20},
     "one lede, beam 50": {"texts": [LEDES[0]], "beam": 50},
-    "one lede, explained, beam 20": {"texts": [LEDES[0]], "explain": True},
+    "one lede, explained, beam 20": {"texts": [LEDES[0]], "beam": 20, "explain": True},
     "64 ledes, beam 5": {"texts": LEDES_64, "beam": 5},
-    "64 ledes, beam 20": {"texts": LEDES_64},
+    "64 ledes, beam 20": {"texts": LEDES_64, "beam": 20},
     "64 ledes, beam 50, max_length 40": {
         "texts": LEDES_64,
         "beam": 50,
         "max_length": 40,
     },
-    "5,000 characters, beam 20": {"texts": [LONG]},
+    "5,000 characters, beam 20": {"texts": [LONG], "beam": 20},
     "the same with a heat map": {"texts": [LONG], "heat_map": True},
     "64 x 5,000 characters, beam 5, max_length 20": {
         "texts": [LONG] * 64,

@@ -173,11 +173,11 @@ class HeadlinesResponse(BaseModel):
             "headlines": [
                 {
                     "source": EXAMPLE,
-                    "headline": "Tokyo stocks rise as exporters gained on weaker yen",
-                    "score": -0.254,
+                    "headline": "Tokyo stocks rise as exporters gain on weaker yen",
+                    "score": -0.183,
                     "truncated": False,
                     "warnings": [],
-                    "support": 0.9412,
+                    "support": 0.9699,
                     "doubts": [],
                 }
             ]
