@@ -32,7 +32,6 @@ import torch
 import judge as judging
 import quick
 from distill_data import (
-    MAX_LEDE,
     Labels,
     Sequences,
     Written,
@@ -63,6 +62,7 @@ from prefer import (
     read_preferences,
     save,
 )
+from verifier_data import MAX_LEDE
 
 WRITTEN: Final = "written.npz"
 JUDGED: Final = "judged.npz"
@@ -117,12 +117,14 @@ def write(model: System, ledes: Sequences, options: Any) -> tuple[Written, dict[
 
 
 def with_publishers(written: Written, publishers: Sequences) -> tuple[Written, Ids]:
-    """The publishers' headlines before the others of each lede; and which they are."""
+    """The publishers' headlines before the others of each lede.
+
+    And where each stood: the publishers' by their lede, then the others.
+    """
     both = publishers.joined(written.headlines)
     rows = np.concatenate([np.arange(len(publishers)), written.rows])
     order = np.argsort(rows, kind="stable")
-    own = order < len(publishers)
-    return Written(written.ledes, both.taken(order), rows[order]), own.astype(np.int64)
+    return Written(written.ledes, both.taken(order), rows[order]), order
 
 
 class Run:
@@ -147,14 +149,14 @@ class Run:
         ledes, publishers = sequences(split, rows[short])
         written, more = write(self.teacher(), ledes, self.options)
         scores = np.concatenate([np.zeros(len(ledes)), more["scores"]])
-        everything, own = with_publishers(written, publishers)
-        order = np.argsort(np.concatenate([np.arange(len(ledes)), written.rows]), kind="stable")
+        everything, order = with_publishers(written, publishers)
+        own = (order < len(ledes)).astype(np.int64)
         everything.saved(self.output / WRITTEN, scores=scores[order], is_publisher=own)
 
     def judge(self) -> None:
         """What the judge and the rules say of all of them."""
         labels = Labels.read(self.options.labels)
-        made, _ = judging.new_judge(self.options.model, self.options)
+        made = judging.new_judge(self.options.model, self.options)
         judging.train(made, labels, self.options)
         judging.measure(made, labels)
         torch.save(made.state_dict(), self.output / "judge.pt")
@@ -289,7 +291,7 @@ class Run:
         rows = np.arange(min(self.options.tried, len(self.dataset["valid"])))
         ledes, _ = sequences(self.dataset["valid"], rows)
         written, more = write(model, ledes, self.options)
-        made, _ = judging.new_judge(self.options.model, self.options)
+        made = judging.new_judge(self.options.model, self.options)
         made.load_state_dict(torch.load(self.output / "judge.pt", map_location=DEVICE))
         found = judging.probabilities(made, written)
         written.saved(self.output / f"{name}.npz", labels=found, **more)
@@ -345,6 +347,12 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     judging.add_sizes(parser)
     is_quick = quick.offer(parser, **judging.QUICK, **QUICK)
     options = parser.parse_args(arguments)
+    for what, given, known in (
+        ("step", options.steps, STEPS),
+        ("variant", options.variants, (*VARIANTS, PREFER, SPM)),
+    ):
+        for one in (one for one in given if one not in known):
+            parser.error(f"there is no {what} {one}; there are {', '.join(known)}")
     if is_quick:
         from distill_tiny import distilling
 
@@ -358,16 +366,16 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     options = parsed()
-    run = Run(options)
-    options.output.mkdir(parents=True, exist_ok=True)
-    for one in options.steps or list(STEPS):
-        began = time.perf_counter()
-        try:
+    try:
+        run = Run(options)
+        options.output.mkdir(parents=True, exist_ok=True)
+        for one in options.steps or list(STEPS):
+            began = time.perf_counter()
             STEPS[one](run)
-        except (LedelineError, OSError) as error:
-            print(error, file=sys.stderr)
-            sys.exit(2)
-        print(f"{one}: {time.perf_counter() - began:.0f} s", flush=True)
+            print(f"{one}: {time.perf_counter() - began:.0f} s", flush=True)
+    except (LedelineError, OSError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,17 @@ from ledeline.data.dataset import DatasetWriter, EncodedChunk, Ids
 from ledeline.inference.checks.rules import RuleChecker
 from ledeline.model.verifier_labels import KINDS, LABELS
 from ledeline.text.tokenizer import Tokenizer
+from truth_choice import is_held_out
 from truth_labels import PUBLISHER, FoundLabel, find, load
+from verifier_data import (
+    MAX_HEADLINE,
+    MAX_LEDE,
+    UNKNOWN,
+    worst_reading,
+    wrong_marks,
+)
 
-UNKNOWN: Final = -1  # which words are wrong, or the kind of error, is not known
-HELD_OUT: Final = 20  # one lede of so many, of those to train on
 TRAIN, HELD, OTHER = range(3)  # parts of labels, in ids
-MAX_LEDE, MAX_HEADLINE = 127, 48  # sub-words
 _TEXTS_AT_ONCE: Final = 500  # of which a process checks the rules
 
 Array = npt.NDArray[np.generic]
@@ -155,32 +160,7 @@ def packed_labels(paths: Sequence[Path], tables: Sequence[Path], tokenizer: Toke
 def _part(one: FoundLabel) -> int:
     if one.judged.part != "train":
         return OTHER
-    return HELD if int(one.judged.lede, 16) % HELD_OUT == 0 else TRAIN
-
-
-def worst_reading(one: FoundLabel) -> tuple[str, str | None, str | None]:
-    """The label of the strictest reader, the kind of error, the words that are wrong."""
-    readings = zip(one.judged.labels, one.judged.kinds, one.judged.words, strict=True)
-    return max(readings, key=lambda reading: LABELS.index(reading[0]))
-
-
-def wrong_marks(
-    headline: str, label: str, words: str | None, ids: Sequence[int], tokenizer: Tokenizer
-) -> list[int]:
-    """Which sub-words are of the words that a reader named, or UNKNOWN for all."""
-    if label in ("ok", "clumsy"):
-        return [0] * len(ids)
-    if words is None:
-        return [UNKNOWN] * len(ids)
-    all_words, sought = (
-        [word.casefold() for word in tokenizer.plain(tokenizer.headline_words(text))]
-        for text in (headline, words.partition(" (")[0])
-    )
-    for start in range(len(all_words) - len(sought) + 1):
-        if sought and all_words[start : start + len(sought)] == sought:
-            some = range(start, start + len(sought))
-            return [int(word in some) for word in tokenizer.word_ids(ids)]
-    return [UNKNOWN] * len(ids)
+    return HELD if is_held_out(one.judged.lede) else TRAIN
 
 
 # --- rules ----------------------------------------------------------------------------------------

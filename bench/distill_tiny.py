@@ -10,7 +10,7 @@ from ledeline.model.initialization import XavierInit
 from ledeline.model.system_config import SystemConfig
 from ledeline.model.systems.transformer import TransformerConfig
 from prefer import save
-from truth_tiny import TinyTruth, made
+from truth_tiny import made
 from verifier_train import in_parts
 
 SYSTEM = TransformerConfig(
@@ -35,9 +35,4 @@ def distilling() -> TinyDistilling:
     model = build(SystemConfig.of(SYSTEM), tokenizer.vocabulary_size, 1, XavierInit())
     folder = tiny.folder() / "teacher"
     save(model, tokenizer, folder)
-    return TinyDistilling(data, folder, labels_of(truth), truth.pairs, tiny.folder() / "distill")
-
-
-def labels_of(truth: TinyTruth) -> Path:
-    """Labels to train on, some of them held out."""
-    return in_parts(truth)
+    return TinyDistilling(data, folder, in_parts(truth), truth.pairs, tiny.folder() / "distill")

@@ -113,15 +113,16 @@ def verifier_parts() -> Verifier:
 
 def write_dump(path: Path, sources: Sequence[Sequence[int]]) -> Path:
     """The bundled models and some sources, for the driver in C."""
-    system = config().system
+    given = config()
+    system = given.system
     assert isinstance(system, TransformerConfig)
     sizes = Sizes(
         vocabulary(),
         system.embedding_size,
         system.hidden_size,
         system.decoder_layers,
-        gate="sgate" in config().addons,
-        spm="spm" in config().addons,
+        gate="sgate" in given.addons,
+        spm="spm" in given.addons,
         is_transformer=True,
         encoder_layers=system.encoder_layers,
         heads=system.heads,

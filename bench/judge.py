@@ -12,7 +12,7 @@ Legend: B ledes, N headlines, J their sub-words, G the size of the generator's s
 """
 
 import argparse
-import math
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 import quick
 from distill_data import HELD, OTHER, TRAIN, Labels, Sequences, Written, packed_labels
+from ledeline.core.errors import LedelineError
 from ledeline.data.dataset import Ids
 from ledeline.model.attention_system import AttentionSystem
 from ledeline.model.format.model_folder import load_model
@@ -34,11 +35,9 @@ from ledeline.text.subwords import BOS, EOS, PAD
 from ledeline.text.tokenizer import Tokenizer
 from truth_stats import auroc
 from verifier_data import subword_classes
-from verifier_train import judgement_loss
+from verifier_train import Trainer, judgement_loss
 
 DEVICE: Final = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-WARM_UP, LAST_RATE = 0.1, 0.02  # shares of the steps, and of the highest rate
-CLIP, WEIGHT_DECAY = 1.0, 0.02
 FALSE: Final = 3
 QUICK: Final = {"size": 8, "heads": 2, "layers": 1, "epochs": 1, "batch": 8}
 WORTH = np.array([1.0, 0.6, 0.2, 0.0])  # what a headline is worth, by its label
@@ -112,7 +111,7 @@ def half() -> torch.autocast:
     return torch.autocast(DEVICE.type, torch.bfloat16, enabled=DEVICE.type == "cuda")
 
 
-def new_judge(model: Path, options: Any) -> tuple[Judge, Tokenizer]:
+def new_judge(model: Path, options: Any) -> Judge:
     """An untrained verifier on a trained generator."""
     bundle = load_model(model)
     generator = bundle.model
@@ -129,7 +128,7 @@ def new_judge(model: Path, options: Any) -> tuple[Judge, Tokenizer]:
     torch.manual_seed(options.seed)
     verifier = Verifier(shape, options.dropout)
     verifier.classes.copy_(subword_classes(bundle.tokenizer.types))
-    return Judge(generator, verifier, frozen=options.frozen).to(DEVICE), bundle.tokenizer
+    return Judge(generator, verifier, frozen=options.frozen).to(DEVICE)
 
 
 def batches(written: Written, ledes: Ids, size: int, seed: int) -> list[Ids]:
@@ -150,18 +149,13 @@ def train(judge: Judge, labels: Labels, options: Any) -> None:
     parts[written.rows] = labels.parts
     ledes = np.flatnonzero(parts == TRAIN)
     starts = written.headlines.starts
-    groups = [{"params": judge.verifier.parameters(), "lr": options.rate, "highest": options.rate}]
-    if not judge.frozen:
-        rate = options.generator_rate
-        groups.append({"params": judge.generator.parameters(), "lr": rate, "highest": rate})
-    optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=WEIGHT_DECAY)
     plan = [one for n in range(options.epochs) for one in batches(written, ledes, options.batch, n)]
+    learning: list[tuple[nn.Module, float]] = [(judge.verifier, options.rate)]
+    if not judge.frozen:
+        learning.append((judge.generator, options.generator_rate))
+    trainer = Trainer(learning, len(plan))
     began, losses = time.perf_counter(), []
     for step, some in enumerate(plan, 1):
-        share = step / len(plan)
-        falling = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * share))
-        for group in optimizer.param_groups:
-            group["lr"] = group["highest"] * min(1.0, share / WARM_UP) * falling
         given, numbers = asked(written, some)
         wrong, _ = Sequences(labels.wrong, starts).padded(numbers)  # type: ignore[arg-type]
         targets = [
@@ -171,14 +165,9 @@ def train(judge: Judge, labels: Labels, options: Any) -> None:
         with half():
             judged, batch = judge.train()(given)
         loss = judgement_loss(judged, batch, targets[0], targets[1], targets[2].float())
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(judge.parameters(), CLIP)
-        optimizer.step()
-        losses.append(loss.detach())
+        losses.append(trainer.update(loss))
         if step % max(1, len(plan) // options.epochs) == 0 or step == len(plan):
-            mean = torch.stack(losses).mean().item()
-            losses = []
+            mean, losses = sum(losses) / len(losses), []
             took = time.perf_counter() - began
             print(f"step {step} of {len(plan)}: loss {mean:.4f}, {took:.0f} s", flush=True)
 
@@ -255,18 +244,28 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1)
 
 
-def main() -> None:
-    options = parsed()
+def run(options: argparse.Namespace) -> None:
+    """The parts that are asked for."""
+    options.output.parent.mkdir(parents=True, exist_ok=True)
     if options.part != "train":
         tokenizer = Tokenizer.load(options.model)
         packed_labels(options.labels, options.pairs, tokenizer).saved(options.packed)
     if options.part == "pack":
         return
     labels = Labels.read(options.packed)
-    judge, _ = new_judge(options.model, options)
+    judge = new_judge(options.model, options)
     train(judge, labels, options)
     measure(judge, labels)
     torch.save(judge.state_dict(), options.output)
+
+
+def main() -> None:
+    options = parsed()
+    try:
+        run(options)
+    except (LedelineError, OSError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

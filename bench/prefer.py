@@ -14,6 +14,7 @@ clumsy.
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from torch.nn import functional
 import quick
 from distill_data import TRAIN, Labels, Sequences, Written, packed_labels
 from judge import DEVICE
+from ledeline.core.errors import LedelineError
 from ledeline.data.dataset import Ids
 from ledeline.model.format.description import WEIGHTS
 from ledeline.model.format.model_folder import load_model, write_description
@@ -65,10 +67,6 @@ class Preferences(NamedTuple):
         """These, then the others."""
         return Preferences(*(one.joined(more) for one, more in zip(self, other, strict=True)))
 
-    def taken(self, rows: Ids) -> "Preferences":
-        """Those at some rows."""
-        return Preferences(*(one.taken(rows) for one in self))
-
 
 def preferences_of(written: Written, better: Ids, worse: Ids) -> Preferences:
     """Pairs of headlines, given by number."""
@@ -79,18 +77,15 @@ def preferences_of(written: Written, better: Ids, worse: Ids) -> Preferences:
     )
 
 
-def read_preferences(labels: Labels, seed: int, worst_good: int = 0, first: int = 0) -> Preferences:
+def read_preferences(labels: Labels, seed: int, worst_good: int = 0) -> Preferences:
     """A good headline of a lede beside a worse one, by readers; up to two a lede.
 
-    Worse are labels above `worst_good`: 0 for all but ok, 1 for false and added. Ledes before
-    `first` are left out.
+    Worse are labels above `worst_good`: 0 for all but ok, 1 for false and added.
     """
     rng = np.random.default_rng(seed)
     better, worse = [], []
-    for lede, numbers in enumerate(labels.written.by_lede()):
+    for numbers in labels.written.by_lede():
         own = numbers[(labels.parts[numbers] == TRAIN) & (labels.is_publisher[numbers] == 0)]
-        if lede < first:
-            continue
         good = rng.permutation(own[labels.labels[own] == 0])
         bad = rng.permutation(own[labels.labels[own] > worst_good])
         for one, other in list(zip(good, bad, strict=False))[:2]:
@@ -145,6 +140,7 @@ def learn_preferences(model: System, given: Preferences, options: PreferenceOpti
     model.label_smoothing = 0.0
     optimizer = torch.optim.Adam(model.parameters(), lr=options.rate, betas=BETAS)
     plan = [one for n in range(options.epochs) for one in _batches(given, options, n)]
+    torch.manual_seed(options.seed)  # of dropout
     began, seen = time.perf_counter(), []
     for step, rows in enumerate(plan, 1):
         share = step / len(plan)
@@ -191,7 +187,6 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=Path("runs/distill/prefer"))
     parser.add_argument("--labels", type=Path, default=Path("build/labels.npz"))
     parser.add_argument("--output", type=Path, default=Path("runs/box"))
-    parser.add_argument("--first", type=int, default=0, help="leave out ledes before this one")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rate", type=float, default=3e-5)
@@ -210,10 +205,10 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def main() -> None:
-    options = parsed()
+def run(options: argparse.Namespace) -> None:
+    """Teach a model, and write it."""
     bundle = load_model(options.model)
-    given = read_preferences(Labels.read(options.labels), options.seed, first=options.first)
+    given = read_preferences(Labels.read(options.labels), options.seed)
     print(f"{len(given.ledes):,} pairs of readers", flush=True)
     model = bundle.model.to(DEVICE)
     how = PreferenceOptions(
@@ -226,6 +221,15 @@ def main() -> None:
     learn_preferences(model, given, how)
     save(model.cpu(), bundle.tokenizer, options.output / "float32")
     pack([options.output / "float32"], options.output / "int8", "int8", None, 2)
+
+
+def main() -> None:
+    options = parsed()
+    try:
+        run(options)
+    except (LedelineError, OSError) as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ REQUESTS: Final[dict[str, dict[str, Any]]] = {
         "max_length": 40,
     },
     "5,000 characters, beam 20": {"texts": [LONG], "beam": 20},
-    "the same with a heat map": {"texts": [LONG], "heat_map": True},
+    "the same with a heat map": {"texts": [LONG], "beam": 20, "heat_map": True},
     "64 x 5,000 characters, beam 5, max_length 20": {
         "texts": [LONG] * 64,
         "beam": 5,

@@ -18,7 +18,7 @@ from ledeline.runtime.verifier_engine import GeneratorView
 from ledeline.search.engine_search import EngineSearch
 from ledeline.text.subwords import PAD
 from ledeline.text.tokenizer import Tokenizer
-from truth_labels import FoundLabel
+from truth_labels import GOOD, FoundLabel
 from verifier_corrupt import corrupt
 
 LEDES_AT_ONCE = 32
@@ -133,31 +133,37 @@ def _group(view: PairView, own: Sequence[FoundLabel], tokenizer: Tokenizer) -> G
     labels, kinds = [], []
     wrong = torch.full(view.headlines.shape, float(UNKNOWN))
     for row, one in enumerate(own):
-        label, kind, words = max(
-            zip(one.judged.labels, one.judged.kinds, one.judged.words, strict=True),
-            key=lambda reading: LABELS.index(reading[0]),
-        )
+        label, kind, words = worst_reading(one)
         labels.append(LABELS.index(label))
         kinds.append(KINDS.index(kind) if kind in KINDS else UNKNOWN)
         ids = [id_ for id_ in view.headlines[row].tolist() if id_ != PAD]
-        if label in ("ok", "clumsy"):
-            wrong[row, : len(ids)] = 0
-        elif words and (marks := _marks(one.headline, words, ids, tokenizer)):
-            wrong[row, : len(ids)] = torch.tensor(marks)
+        wrong[row, : len(ids)] = torch.tensor(
+            wrong_marks(one.headline, label, words, ids, tokenizer)
+        )
     return Group(own, view, torch.tensor(labels), torch.tensor(kinds), wrong)
 
 
-def _marks(headline: str, words: str, ids: Sequence[int], tokenizer: Tokenizer) -> list[float]:
-    """Which sub-words are of the words that a reader named; empty if these are not found."""
+def worst_reading(one: FoundLabel) -> tuple[str, str | None, str | None]:
+    """The label of the strictest reader, the kind of error, the words that are wrong."""
+    readings = zip(one.judged.labels, one.judged.kinds, one.judged.words, strict=True)
+    return max(readings, key=lambda reading: LABELS.index(reading[0]))
+
+
+def wrong_marks(
+    headline: str, label: str, words: str | None, ids: Sequence[int], tokenizer: Tokenizer
+) -> list[int]:
+    """Which sub-words are of the words that a reader named, or UNKNOWN for all."""
+    if label in GOOD:
+        return [0] * len(ids)
     all_words, sought = (
         [word.casefold() for word in tokenizer.plain(tokenizer.headline_words(text))]
-        for text in (headline, words.partition(" (")[0])
+        for text in (headline, (words or "").partition(" (")[0])
     )
     for start in range(len(all_words) - len(sought) + 1):
-        if all_words[start : start + len(sought)] == sought:
+        if sought and all_words[start : start + len(sought)] == sought:
             some = range(start, start + len(sought))
-            return [float(word in some) for word in tokenizer.word_ids(ids)]
-    return []
+            return [int(word in some) for word in tokenizer.word_ids(ids)]
+    return [UNKNOWN] * len(ids)
 
 
 # --- headlines of changed ledes -----------------------------------------------------------------

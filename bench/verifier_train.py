@@ -33,6 +33,7 @@ from ledeline.inference.checks.checker import bundled_generator
 from ledeline.inference.checks.verifier_folder import write_verifier
 from ledeline.model.verifier import Judgement, Verifier, VerifierBatch, VerifierShape
 from ledeline.text.tokenizer import Tokenizer
+from truth_choice import HELD_OUT, is_held_out
 from truth_labels import find, load
 from truth_stats import auroc
 from truth_tiny import TinyTruth, made, write_lines
@@ -54,17 +55,20 @@ WARM_UP, LAST_RATE = 0.1, 0.02  # shares of the steps, and of the highest rate
 SMOOTHING, CLIP, WEIGHT_DECAY = 0.05, 1.0, 0.02
 WORDS_WEIGHT, KINDS_WEIGHT, BETTER_WEIGHT, ALONE_WEIGHT = 0.5, 0.1, 0.5, 0.5
 KEPT = "changed.pt"
-HELD_OUT = 20  # one lede of so many
 CHANGED_AT_ONCE = 640
 
 
 class Trainer:
-    """A verifier, its optimizer, and a rate that rises and falls along a cosine."""
+    """An optimizer, and rates that rise and fall along a cosine: of each part its own."""
 
-    def __init__(self, verifier: Verifier, rate: float, num_steps: int) -> None:
-        self.verifier, self._rate, self._num_steps, self._done = verifier, rate, num_steps, 0
+    def __init__(self, parts: Sequence[tuple[nn.Module, float]], num_steps: int) -> None:
+        self._num_steps, self._done = num_steps, 0
+        self._rates = [rate for _, rate in parts]
+        self._parameters = [one for part, _ in parts for one in part.parameters()]
         self._optimizer = torch.optim.AdamW(
-            verifier.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=WEIGHT_DECAY
+            [{"params": list(part.parameters()), "lr": rate} for part, rate in parts],
+            betas=(0.9, 0.98),
+            weight_decay=WEIGHT_DECAY,
         )
 
     def update(self, loss: Tensor) -> float:
@@ -72,11 +76,11 @@ class Trainer:
         self._done += 1
         share = min(1.0, self._done / self._num_steps)
         falling = LAST_RATE + (1 - LAST_RATE) * 0.5 * (1 + math.cos(math.pi * share))
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._rate * min(1.0, share / WARM_UP) * falling
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate * min(1.0, share / WARM_UP) * falling
         self._optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(self.verifier.parameters(), CLIP)
+        nn.utils.clip_grad_norm_(self._parameters, CLIP)
         self._optimizer.step()
         return loss.item()
 
@@ -107,7 +111,7 @@ def learn_changes(verifier: Verifier, pairs: list[ChangedPair], options: Any) ->
     """The first task."""
     held_out, pairs = pairs[::HELD_OUT], [p for n, p in enumerate(pairs) if n % HELD_OUT]
     num_batches = len(pairs) // options.changed_batch
-    trainer = Trainer(verifier, options.rate, options.changed_epochs * num_batches)
+    trainer = Trainer([(verifier, options.rate)], options.changed_epochs * num_batches)
     for epoch in range(options.changed_epochs):
         start, losses = time.perf_counter(), []
         for some in batches(pairs, options.changed_batch, options.seed + epoch):
@@ -168,7 +172,7 @@ def learn_labels(
 ) -> None:
     """The second task."""
     num_batches = len(groups) // options.batch
-    trainer = Trainer(verifier, options.rate, options.epochs * num_batches)
+    trainer = Trainer([(verifier, options.rate)], options.epochs * num_batches)
     for epoch in range(options.epochs):
         start = time.perf_counter()
         losses = [
@@ -235,8 +239,8 @@ def read_labelled(options: Any, tokenizer: Tokenizer) -> dict[str, list[Group]]:
     parts: dict[str, list[Group]] = {"train": [], "held out": [], "tune": []}
     for group in groups:
         judged = group.found[0].judged
-        is_held_out = judged.part == "train" and int(judged.lede, 16) % HELD_OUT == 0
-        parts["held out" if is_held_out else judged.part].append(group)
+        is_kept = judged.part == "train" and is_held_out(judged.lede)
+        parts["held out" if is_kept else judged.part].append(group)
     return parts
 
 
